@@ -1,0 +1,166 @@
+"""Where the time goes, and how much of the budget is spent.
+
+The ledger divides wall and CPU time among named lines; every moment belongs to exactly one line. Clocks read it, or
+count steps, examples and tokens, or add up prices. None is ever paused: evaluation is simply another line.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from effbench.recipe import Training
+
+#: Lines that the budget pays for. `extra` is a technique's own work: scoring, searching, growing, averaging.
+ON_THE_CLOCK = ("data", "forward_backward", "update", "extra")
+#: Lines that it does not.
+OFF_THE_CLOCK = ("setup", "evaluation", "checkpoint", "idle")
+
+
+class Ledger:
+    """Wall and CPU seconds by line.
+
+    now: monotonic wall clock, seconds.
+    cpu: CPU clock of this process, seconds.
+    synchronize: waits until the device has done what it was told, before a total is read.
+    """
+
+    __slots__ = ("_cpu", "_line", "_now", "_since_cpu", "_since_wall", "_synchronize", "cpu", "wall")
+
+    def __init__(
+        self,
+        now: Callable[[], float] = time.perf_counter,
+        cpu: Callable[[], float] = time.process_time,
+        synchronize: Callable[[], None] | None = None,
+    ) -> None:
+        self._now, self._cpu, self._synchronize = now, cpu, synchronize
+        self.wall = dict.fromkeys(OFF_THE_CLOCK + ON_THE_CLOCK, 0.0)
+        self.cpu = dict(self.wall)
+        self._line = "setup"
+        self._since_wall, self._since_cpu = now(), cpu()
+
+    def switch(self, line: str) -> str:
+        """Charge the time since the last switch to the line that was open, open `line`, return the former."""
+        wall, cpu, former = self._now(), self._cpu(), self._line
+        self.wall[former] += wall - self._since_wall
+        self.cpu[former] += cpu - self._since_cpu
+        self._line, self._since_wall, self._since_cpu = line, wall, cpu
+        return former
+
+    @contextmanager
+    def line(self, line: str) -> Iterator[None]:
+        """Charge what happens inside to `line`, then go back to the line that was open."""
+        former = self.switch(line)
+        try:
+            yield
+        finally:
+            if self._synchronize is not None:
+                self._synchronize()
+            self.switch(former)
+
+    def spent_wall(self) -> float:
+        """Return the wall seconds that the budget paid for so far."""
+        if self._synchronize is not None:
+            self._synchronize()
+        self.switch(self._line)
+        return sum(self.wall[line] for line in ON_THE_CLOCK)
+
+    def spent_cpu(self) -> float:
+        """Return the CPU seconds that the budget paid for so far."""
+        self.switch(self._line)
+        return sum(self.cpu[line] for line in ON_THE_CLOCK)
+
+
+class Clock(Protocol):
+    """How much of a budget a run has spent, in the budget's unit; never less than it said before."""
+
+    def spent(self, training: Training) -> float:
+        """Return what `training` has spent so far."""
+
+
+class WallClock:
+    """Seconds on the wall, the device synchronised, evaluation left out."""
+
+    def spent(self, training: Training) -> float:
+        """Return seconds."""
+        return training.ledger.spent_wall()
+
+
+class CpuClock:
+    """CPU seconds, added up over the processes of the trial, evaluation left out."""
+
+    def spent(self, training: Training) -> float:
+        """Return CPU seconds."""
+        return training.group.sum_float(training.ledger.spent_cpu())
+
+
+class StepClock:
+    """Optimizer steps."""
+
+    def spent(self, training: Training) -> float:
+        """Return steps."""
+        return training.step
+
+
+class EpochClock:
+    """Passes over the baseline's train examples, in examples drawn."""
+
+    def spent(self, training: Training) -> float:
+        """Return epochs, fractions included."""
+        return training.examples / training.epoch_examples
+
+
+class ExampleClock:
+    """Examples drawn."""
+
+    def spent(self, training: Training) -> float:
+        """Return examples."""
+        return training.examples
+
+
+class TokenClock:
+    """Tokens of the examples drawn, at the length at which they were trained on."""
+
+    def spent(self, training: Training) -> float:
+        """Return tokens."""
+        return training.tokens
+
+
+class PricedClock:
+    """Adds up what each step costs by a price list, so that the number of steps is known before training.
+
+    price: progress -> price of a step, in the budget's unit.
+    lumps: (progress, price) of work that is done once, such as growing the model or averaging weights at the end;
+        a lump at progress p is paid when p is reached, one at 1.0 is reserved from the start.
+    """
+
+    __slots__ = ("_lumps", "_price", "_spent", "_steps", "amount")
+
+    def __init__(
+        self, amount: float, price: Callable[[float], float], lumps: tuple[tuple[float, float], ...] = ()
+    ) -> None:
+        self.amount, self._price = amount, price
+        self._spent = sum(cost for progress, cost in lumps if progress >= 1.0)
+        self._lumps = sorted((lump for lump in lumps if lump[0] < 1.0), reverse=True)
+        self._steps = 0
+
+    def spent(self, training: Training) -> float:
+        """Return the sum of the prices of all steps and lumps so far."""
+        return self.at(training.step)
+
+    def at(self, step: int) -> float:
+        """Return what is spent before step `step` (from 0) is taken; steps are asked for in rising order."""
+        while self._steps < step:
+            self._spent += self._price(min(1.0, self._spent / self.amount))
+            self._steps += 1
+            self._pay_lumps()
+        if step == 0:
+            self._pay_lumps()
+        return self._spent
+
+    def _pay_lumps(self) -> None:
+        while self._lumps and self._spent >= self._lumps[-1][0] * self.amount:
+            self._spent += self._lumps.pop()[1]

@@ -1,0 +1,169 @@
+"""The recipe of a training run: one field for each term of the weight update.
+
+    w  <-  update( w, optimizer, lr(progress) * gradient( loss( model(transform(batch)), targets ) ) )
+
+A technique is a function from a recipe to a recipe. It *wraps* a term (the new one calls the old one) or *swaps* it
+(the new one discards the old one, which is a conflict if another technique had changed it).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from effbench.clock import Ledger
+from effbench.distributed.group import Group
+from effbench.errors import Conflict, UnknownName
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """A data set in memory: N examples. May be views of one another, such as windows of a text."""
+
+    inputs: Tensor  # (N, ...)
+    targets: Tensor  # (N,) classes, or (N, T) tokens with -100 = ignore
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """B examples. Indexing with (K,) indices or a (B,) mask gives a batch of K."""
+
+    inputs: Tensor  # (B, ...)
+    targets: Tensor  # (B,) classes, (B, C) class probabilities, (B, T) tokens with -100 = ignore
+    index: Tensor  # (B,) positions in the data set: for methods that remember examples
+    weight: Tensor  # (B,) how much each example counts: importance x number of valid targets
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, chosen: Tensor | slice) -> Batch:
+        return Batch(self.inputs[chosen], self.targets[chosen], self.index[chosen], self.weight[chosen])
+
+    def replace(self, **changes: Tensor) -> Batch:
+        """Return a copy with the named tensors changed."""
+        return dataclasses.replace(self, **changes)
+
+
+Sampler = Callable[["Training"], Iterator[Tensor]]  # endless (K,) chunks of positions: which examples, in which order
+Loader = Callable[[Tensor, "Training"], Batch]  # (B,) positions -> batch
+Transform = Callable[[Batch, "Training"], Batch]
+Loss = Callable[[Any, Batch], Tensor]  # (outputs, batch) -> (B,)
+Gradient = Callable[["Training", Batch], Tensor]  # adds to p.grad; returns the losses (B,), detached
+Update = Callable[["Training"], None]  # spends p.grad, and clears it
+Schedule = Callable[[float], float]  # progress in [0, 1] -> factor on the learning rate
+ModelFactory = Callable[[], nn.Module]
+Placement = Callable[[nn.Module], nn.Module]  # -> what is called in the forward pass
+OptimizerFactory = Callable[[nn.Module], Optimizer]
+EvalModel = Callable[["Training"], nn.Module]
+
+
+@dataclass(frozen=True, slots=True)
+class Milestone:
+    """Something to do once, before the first step at or after `progress`."""
+
+    progress: float
+    action: Callable[[Training], None]
+
+
+@dataclass(slots=True)
+class Training:
+    """The mutable side of one run.
+
+    A technique keeps what it remembers between steps in `kept`, under its own name; never on itself or in a module.
+    """
+
+    recipe: Recipe  # the finished one
+    model: nn.Module  # plain: its parameters are what is trained
+    forward: Callable[[Tensor], Any]  # the placed model: what is called
+    optimizer: Optimizer
+    rng: torch.Generator  # randomness of the techniques
+    order: torch.Generator  # randomness of the baseline: example order, masking
+    epoch_examples: int  # train examples of the baseline: one epoch
+    group: Group = field(default_factory=Group)
+    ledger: Ledger = field(default_factory=Ledger)
+    progress: float = 0.0  # share of the budget that is spent, in [0, 1]
+    step: int = 0
+    examples: int = 0  # drawn, over all ranks
+    tokens: int = 0
+    generation: int = 0  # how often the model got other parameters
+    losses: Tensor | None = None  # (B,) of the last step, this rank, detached
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def loss(self) -> Loss:
+        """The finished loss."""
+        return self.recipe.loss
+
+    def extra(self) -> AbstractContextManager[None]:
+        """Charge what happens inside to the ledger's line for techniques' own work. It stays on the clock."""
+        return self.ledger.line("extra")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How to train: the terms, then the facts that techniques may ask for. Terms change by `wrap` and `swap` alone."""
+
+    dataset: Examples
+    sampler: Sampler
+    loader: Loader
+    batch_size: Callable[[float], int]  # progress -> examples of one optimizer step, over all ranks
+    transform: Transform
+    model: ModelFactory
+    placement: Placement
+    loss: Loss
+    gradient: Gradient
+    optimizer: OptimizerFactory
+    lr_schedule: Schedule
+    update: Update
+    eval_model: EvalModel
+    processes: int = 1
+    milestones: tuple[Milestone, ...] = ()
+
+    classes: int | None = None  # number of classes where targets are classes
+    traits: frozenset[str] = frozenset()  # "image", "text", "causal", "any_resolution", ...
+
+    author: str = ""  # the technique that is being applied
+    history: tuple[tuple[str, str, str], ...] = ()  # (verb, term, author), in order
+
+    def wrap(self, **terms: Any) -> Recipe:
+        """Return a recipe with new terms that call the old ones."""
+        return self._change("wrap", terms)
+
+    def swap(self, **terms: Any) -> Recipe:
+        """Return a recipe with new terms that discard the old ones.
+
+        Raises:
+            Conflict: another technique has changed one of these terms; its work would be lost.
+        """
+        for term in terms:
+            others = sorted({author for _, t, author in self.history if t == term and author != self.author})
+            if others:
+                raise Conflict(f"{self.author or 'the recipe'} replaces the {term} that {' and '.join(others)} changed")
+        return self._change("swap", terms)
+
+    def at(self, progress: float, action: Callable[[Training], None]) -> Recipe:
+        """Return a recipe that also does `action` once, when `progress` is reached."""
+        return self.wrap(milestones=(*self.milestones, Milestone(progress, action)))
+
+    def _change(self, verb: str, terms: Mapping[str, Any]) -> Recipe:
+        for term in terms:
+            if term not in TERMS:
+                raise UnknownName("term of a recipe", term, TERMS)
+        done = tuple((verb, term, self.author) for term in terms)
+        return dataclasses.replace(self, **terms, history=self.history + done)
+
+
+#: The fields of a recipe that a technique may change.
+TERMS: tuple[str, ...] = tuple(
+    f.name for f in dataclasses.fields(Recipe) if f.name not in {"classes", "traits", "author", "history"}
+)

@@ -1,0 +1,135 @@
+"""A record: all that is known about one trial, as plain values that survive strict JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+#: What became of a trial. Only `ok` is scored.
+STATUSES: tuple[str, ...] = (
+    "ok",
+    "diverged",  # the loss was no longer finite
+    "skipped",  # refused: not applicable here, or two techniques that exclude each other
+    "failed",  # raised; the traceback is in the trial's log
+    "timeout",  # did not come to an end by its deadline
+    "killed",  # ended by a signal that was not ours, such as the system's out-of-memory killer
+    "interrupted",  # Ctrl-C
+    "no_steps",  # the budget bought no optimizer step: no score
+    "not_started",  # the total budget was spent
+)
+
+#: Why training stopped.
+STOP_REASONS: tuple[str, ...] = ("budget", "diverged", "refused", "failed", "deadline", "interrupted", "total")
+
+
+@dataclass(slots=True)
+class Record:
+    """One trial: what was asked, what happened, and what the record cannot vouch for.
+
+    Amounts have their unit in their name: `_seconds`, `_mib` (2**20 bytes); `spent` counts in the unit of `budget`.
+    """
+
+    suite: str
+    workload: str
+    techniques: dict[str, dict[str, Any]]  # the set: name -> options; the baseline is the empty set
+    seed: int
+    budget: str  # as it is written: "5s reference"
+    status: str
+    reason: str = ""
+    stop_reason: str = ""
+    order: list[str] = field(default_factory=list)  # in which the set was composed
+    clock: str = ""
+    spent: float = 0.0
+    metrics: dict[str, dict[str, float]] = field(default_factory=dict)  # split -> metric -> value
+    metric: str = ""  # the workload's headline metric
+    higher_is_better: bool = True
+    target: float | None = None  # value of the headline metric (validation) that counts as "got there"
+    curve: list[dict[str, float]] = field(default_factory=list)  # progress, spent, steps, <metric> (validation)
+    ledger: dict[str, float] = field(default_factory=dict)  # seconds by line; the lines add up to wall_seconds
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    setup_seconds: float = 0.0  # before the first step, and what the first step took beyond a usual one
+    steps: int = 0
+    examples: int = 0
+    tokens: int = 0
+    flop: float | None = None
+    examples_per_second: float | None = None  # steady state: without the first step
+    parameters: int | None = None
+    peak_memory_mib: float | None = None
+    overrun_seconds: float = 0.0
+    price: dict[str, Any] | None = None  # the price list's entry that turned reference-seconds into steps
+    processes: int = 1
+    threads: int = 1
+    jobs: int = 1
+    environment: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    plugins: dict[str, str] = field(default_factory=dict)  # technique -> the plugin that offered it
+    warnings: list[str] = field(default_factory=list)
+    log: str = ""  # file name below the results folder
+    started: str = ""  # ISO 8601, UTC
+    finished: str = ""
+    key: str = ""  # content key: equal keys mean the same work
+
+    @property
+    def label(self) -> str:
+        """The set as a person writes it: `mixup(alpha=0.1)+ema`, or `baseline`."""
+        return label(self.techniques)
+
+    def to_json(self) -> str:
+        """Return one line of strict JSON; NaN and infinities become the strings "NaN", "Infinity", "-Infinity"."""
+        return json.dumps(plain(dataclasses.asdict(self)), allow_nan=False, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, line: str) -> Record:
+        """Read a line written by `to_json`; unknown keys of a newer version are left out.
+
+        Raises:
+            ValueError: the line is not a record.
+        """
+        found = json.loads(line)
+        if not isinstance(found, dict):
+            raise ValueError(f"a record is a JSON object, found {type(found).__name__}")  # noqa: TRY004 - one error for all faults of a line
+        known = {f.name for f in dataclasses.fields(cls)}
+        try:
+            record = cls(**{name: value for name, value in found.items() if name in known})
+        except TypeError as missing:
+            raise ValueError(str(missing)) from missing
+        record.metrics = {split: numbers(values) for split, values in record.metrics.items()}
+        record.curve = [numbers(row) for row in record.curve]
+        record.ledger = numbers(record.ledger)
+        return record
+
+
+def label(techniques: Mapping[str, Mapping[str, Any]]) -> str:
+    """Write a set of techniques as a person does: `mixup(alpha=0.1)+ema`; the empty set is `baseline`."""
+
+    def one(name: str, options: Mapping[str, Any]) -> str:
+        inside = ", ".join(f"{key}={value}" for key, value in sorted(options.items()))
+        return f"{name}({inside})" if inside else name
+
+    return "+".join(one(name, techniques[name]) for name in sorted(techniques)) or "baseline"
+
+
+_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def plain(value: Any) -> Any:
+    """Turn `value` into what strict JSON can hold; non-finite floats become words."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    raise TypeError(f"a record holds plain values only, found {type(value).__name__}: {value!r}")
+
+
+def numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    """Undo `plain` for a mapping whose values are numbers."""
+    return {key: _WORDS.get(value, value) if isinstance(value, str) else value for key, value in values.items()}

@@ -1,0 +1,165 @@
+"""What a technique is, and how a set of techniques becomes one recipe."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from effbench.errors import Conflict, InvalidTechnique, UnknownName, nearest
+from effbench.recipe import Recipe
+from effbench.taxonomy import branch_position, check_leaf
+
+
+@dataclass(frozen=True, slots=True)
+class Technique:
+    """A function from a recipe to a recipe, with its card: where it belongs, who says what of it."""
+
+    function: Callable[..., Recipe]
+    leaf: str  # "branch/leaf" of the taxonomy
+    paper: str  # authors, title, arXiv number
+    claim: str  # what its authors report
+    neutral: Mapping[str, Any] | None = None  # options at which it does nothing
+    after: tuple[str, ...] = ()  # techniques of the same set that go first
+    conflicts: Mapping[str, str] = field(default_factory=dict)  # technique -> why they exclude each other
+    title: str = ""  # "Mixup", where the name alone would mislead
+
+    @property
+    def name(self) -> str:
+        """The one spelling: of the file, the function, the key in a suite and the column in results."""
+        return self.function.__name__
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Option -> default."""
+        parameters = list(inspect.signature(self.function).parameters.values())
+        return {p.name: p.default for p in parameters[1:]}
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Raise InvalidTechnique for an option that the technique does not have, or of another kind than its default."""
+        for option, value in options.items():
+            if option not in self.options:
+                near = nearest(option, self.options)
+                hint = f"; did you mean {near!r}?" if near else ""
+                has = ", ".join(self.options) or "none"
+                raise InvalidTechnique(f"{self.name} has no option {option!r}; it has: {has}{hint}")
+            default = self.options[option]
+            if not _same_kind(value, default):
+                raise InvalidTechnique(
+                    f"{self.name}: option {option} is {value!r}, which is {_kind(value)}; "
+                    f"it should be {_kind(default)}, such as the default {default!r}"
+                )
+
+    def apply(self, recipe: Recipe, options: Mapping[str, Any]) -> Recipe:
+        """Return the recipe that the technique makes of `recipe`; the changes are signed with its name."""
+        changed = self.function(dataclasses.replace(recipe, author=self.name), **options)
+        if not isinstance(changed, Recipe):
+            raise InvalidTechnique(f"{self.name} returned {_kind(changed)}; a technique returns a Recipe")
+        return dataclasses.replace(changed, author="")
+
+
+def technique(
+    leaf: str,
+    *,
+    paper: str,
+    claim: str,
+    neutral: Mapping[str, Any] | None = None,
+    after: Iterable[str] = (),
+    conflicts: Mapping[str, str] | None = None,
+    title: str = "",
+) -> Callable[[Callable[..., Recipe]], Technique]:
+    """Turn a function `(recipe, *, option=default, ...) -> recipe` into a technique.
+
+    leaf: "branch/leaf" of the taxonomy.
+    paper: who published it, with its arXiv number.
+    claim: the headline number of the paper.
+    neutral: options at which the technique does nothing; None where there are none.
+    after: techniques that go first when they are in the same set.
+    conflicts: techniques that it excludes, each with the reason, where no term shows it.
+
+    Raises:
+        UnknownName: the taxonomy has no such leaf.
+        InvalidTechnique: the function's options are not keyword-only with defaults.
+    """
+    check_leaf(leaf)
+
+    def make(function: Callable[..., Recipe]) -> Technique:
+        parameters = list(inspect.signature(function).parameters.values())
+        if not parameters or parameters[0].kind not in {
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            inspect.Parameter.POSITIONAL_ONLY,
+        }:
+            raise InvalidTechnique(f"{function.__name__} should take the recipe as its first parameter")
+        for parameter in parameters[1:]:
+            if parameter.kind is not inspect.Parameter.KEYWORD_ONLY or parameter.default is inspect.Parameter.empty:
+                raise InvalidTechnique(
+                    f"{function.__name__}: parameter {parameter.name!r} should be keyword-only with a default, "
+                    f"as in `def {function.__name__}(recipe, *, {parameter.name}=1.0)`"
+                )
+        made = Technique(function, leaf, paper, claim, neutral, tuple(after), dict(conflicts or {}), title)
+        made.check_options(neutral or {})
+        return made
+
+    return make
+
+
+Set = Mapping[str, Mapping[str, Any]]  # a set of techniques: name -> options
+
+
+def in_order(names: Iterable[str], known: Mapping[str, Technique]) -> list[str]:
+    """Return the order in which a set composes: by branch of the survey, then `after`, then name.
+
+    Raises:
+        UnknownName: a name is not known.
+        Conflict: two techniques want to go after each other.
+    """
+    waiting = sorted(set(names))
+    for name in waiting:
+        if name not in known:
+            raise UnknownName("technique", name, known)
+    waiting.sort(key=lambda name: (branch_position(known[name].leaf), name))
+    ordered: list[str] = []
+    while waiting:
+        ready = [name for name in waiting if not set(known[name].after) & set(waiting)]
+        if not ready:
+            raise Conflict(f"{' and '.join(waiting)} each want to go after the other")
+        ordered.append(ready[0])
+        waiting.remove(ready[0])
+    return ordered
+
+
+def compose(recipe: Recipe, techniques: Set, known: Mapping[str, Technique]) -> tuple[Recipe, list[str]]:
+    """Apply a set of techniques to a recipe; return the finished recipe and the order used.
+
+    Raises:
+        Refusal: a technique does not apply here, or two exclude each other.
+        UnknownName, InvalidTechnique: the set cannot be what was meant.
+    """
+    order = in_order(techniques, known)
+    for name in order:
+        for other, why in known[name].conflicts.items():
+            if other in techniques:
+                raise Conflict(f"{name} and {other} exclude each other: {why}")
+    for name in order:
+        known[name].check_options(techniques[name])
+        recipe = known[name].apply(recipe, techniques[name])
+    return recipe, order
+
+
+def _same_kind(value: Any, default: Any) -> bool:
+    if default is None:
+        return True
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(value, bool) and isinstance(default, bool)
+    if isinstance(default, float):
+        return isinstance(value, int | float)
+    if isinstance(default, list | tuple):
+        return isinstance(value, list | tuple)
+    return isinstance(value, type(default))
+
+
+def _kind(value: Any) -> str:
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "text", type(None): "nothing"}
+    return names.get(type(value), type(value).__name__)
