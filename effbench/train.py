@@ -1,0 +1,155 @@
+"""The training loop: a generator that yields after every step, until the budget is spent.
+
+Evaluation, curves, progress bars and checkpoints are whoever iterates. Their time is not on the clock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from effbench.budget import Budget
+from effbench.clock import Clock, Ledger
+from effbench.distributed.group import Group
+from effbench.errors import InvalidTechnique
+from effbench.recipe import Batch, Recipe, Training
+
+ALONE = Group()
+_TINY = 1e-12  # a step without a single valid target has weight 0, and gradient 0
+
+
+def start(
+    recipe: Recipe,
+    seed: int,
+    *,
+    epoch_examples: int | None = None,
+    group: Group = ALONE,
+    ledger: Ledger | None = None,
+) -> Training:
+    """Build everything that a run needs. The same seed gives the same initial weights and the same example order.
+
+    epoch_examples: examples in one epoch of the baseline; default: of this recipe.
+    """
+    torch.manual_seed(_derive(seed, "weights"))
+    model = recipe.model()
+    torch.manual_seed(_derive(seed, f"dropout of rank {group.rank}"))
+    forward = recipe.placement(model)
+    optimizer = recipe.optimizer(model)
+    for parameters in optimizer.param_groups:
+        parameters.setdefault("initial_lr", parameters["lr"])
+    return Training(
+        recipe=recipe,
+        model=model,
+        forward=forward,
+        optimizer=optimizer,
+        rng=torch.Generator().manual_seed(_derive(seed, "techniques")),
+        order=torch.Generator().manual_seed(_derive(seed, "order")),
+        epoch_examples=epoch_examples or len(recipe.dataset),
+        group=group,
+        ledger=ledger or Ledger(),
+    )
+
+
+def train(training: Training, budget: Budget, clock: Clock) -> Iterator[Training]:
+    """Train until `budget` is spent by `clock`; yield `training` after every step.
+
+    The learning rate of a step is the schedule's at the progress at which the step is expected to end, so that the
+    last step of any budget ends fully decayed.
+    """
+    recipe, ledger = training.recipe, training.ledger
+    positions = Positions(recipe.sampler(training))
+    milestones = sorted(recipe.milestones, key=lambda milestone: milestone.progress, reverse=True)
+    ahead = Lookahead()
+    while True:
+        ledger.switch("data")
+        spent = training.group.agree(budget.progress(clock.spent(training)))
+        training.progress = max(training.progress, spent)
+        if training.progress >= 1.0:
+            ledger.switch("idle")
+            return
+        while milestones and milestones[-1].progress <= training.progress:
+            with training.extra():
+                milestones.pop().action(training)
+        set_rate(training, recipe.lr_schedule(ahead.of(training.progress)))
+        take_step(training, positions)
+        ledger.switch("idle")
+        yield training
+
+
+def take_step(training: Training, positions: Positions) -> None:
+    """Draw a batch, add its gradient, update the weights."""
+    recipe, ledger = training.recipe, training.ledger
+    drawn = positions.take(recipe.batch_size(training.progress))
+    batch = recipe.transform(recipe.loader(drawn, training), training)
+    ledger.switch("forward_backward")
+    training.losses = recipe.gradient(training, share(batch, training))
+    ledger.switch("update")
+    recipe.update(training)
+    training.step += 1
+    training.examples += len(drawn)
+    training.tokens += len(drawn) * tokens_per_example(batch)
+
+
+def set_rate(training: Training, factor: float) -> None:
+    """Set every learning rate to `factor` times what the optimizer was built with."""
+    for parameters in training.optimizer.param_groups:
+        parameters["lr"] = parameters["initial_lr"] * factor
+
+
+def share(batch: Batch, training: Training) -> Batch:
+    """Scale the weights so that those of the whole step, all ranks together, sum to one."""
+    total = training.group.sum(batch.weight.sum()).clamp_min(_TINY)
+    return Batch(batch.inputs, batch.targets, batch.index, batch.weight / total)
+
+
+def tokens_per_example(batch: Batch) -> int:
+    """Return the number of tokens of an example, 0 where inputs are no token ids."""
+    inputs = batch.inputs
+    return inputs.shape[1] if inputs.ndim == 2 and not inputs.is_floating_point() else 0
+
+
+class Positions:
+    """Cuts the sampler's chunks into batches of any size; batches run across epochs, so none is a remainder."""
+
+    __slots__ = ("_chunks", "_rest")
+
+    def __init__(self, chunks: Iterator[Tensor]) -> None:
+        self._chunks, self._rest = chunks, torch.empty(0, dtype=torch.long)
+
+    def take(self, count: int) -> Tensor:
+        """Return the next (count,) positions."""
+        while len(self._rest) < count:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                raise InvalidTechnique("the sampler came to an end; a sampler yields chunks of positions without end")
+            self._rest = torch.cat([self._rest, chunk]) if len(self._rest) else chunk
+        taken, self._rest = self._rest[:count], self._rest[count:]
+        return taken
+
+
+class Lookahead:
+    """Tells the progress at which a step will probably end; never less than it told before."""
+
+    __slots__ = ("_last", "_share", "_told")
+
+    def __init__(self) -> None:
+        self._last, self._share, self._told = 0.0, 0.0, 0.0
+
+    def of(self, progress: float) -> float:
+        """Return the expected progress at the end of a step that starts at `progress`.
+
+        A step is expected to take as long as the shorter of the last two, so that one hiccup moves nothing.
+        """
+        share, self._last = progress - self._last, progress
+        expected = min(share, self._share) if self._share else share
+        self._share = share
+        self._told = max(self._told, min(1.0, progress + expected + 1e-12))
+        return self._told
+
+
+def _derive(seed: int, purpose: str) -> int:
+    """Make a seed of its own for each purpose, so that one stream of random numbers never shifts another."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {purpose}".encode()).digest()[:7], "big")

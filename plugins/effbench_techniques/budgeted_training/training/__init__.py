@@ -1,0 +1,1 @@
+"""Recipes that know how much budget is left."""

@@ -1,0 +1,1 @@
+"""Choose in which order, length or resolution."""

@@ -1,0 +1,1 @@
+"""Augment the examples."""

@@ -1,0 +1,1 @@
+"""Choose which examples to train on."""

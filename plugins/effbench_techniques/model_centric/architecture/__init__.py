@@ -1,0 +1,1 @@
+"""A cheaper or better network."""

@@ -1,0 +1,1 @@
+"""Quantization, sparsity and low rank while training."""

@@ -1,0 +1,1 @@
+"""Train a smaller or partial network first."""

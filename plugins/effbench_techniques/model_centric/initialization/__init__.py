@@ -1,0 +1,1 @@
+"""Start from better weights."""

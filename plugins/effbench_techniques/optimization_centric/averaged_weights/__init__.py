@@ -1,0 +1,1 @@
+"""Evaluate or continue from an average."""

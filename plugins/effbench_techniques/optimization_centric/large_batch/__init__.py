@@ -1,0 +1,1 @@
+"""Batch size, and what makes it work."""

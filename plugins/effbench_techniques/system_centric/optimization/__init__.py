@@ -1,0 +1,1 @@
+"""Execute, fuse and communicate the step."""
