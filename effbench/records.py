@@ -23,14 +23,22 @@ STATUSES: tuple[str, ...] = (
 )
 
 #: Why training stopped.
-STOP_REASONS: tuple[str, ...] = ("budget", "diverged", "refused", "failed", "deadline", "interrupted", "total")
+STOP_REASONS: tuple[str, ...] = (
+    "budget",
+    "diverged",
+    "refused",
+    "failed",
+    "deadline",
+    "interrupted",
+    "total",
+)
 
 
 @dataclass(slots=True)
 class Record:
     """One trial: what was asked, what happened, and what the record cannot vouch for.
 
-    Amounts have their unit in their name: `_seconds`, `_mib` (2**20 bytes); `spent` counts in the unit of `budget`.
+    Amounts have their unit in their name: `_seconds`, `_mib` (2**20 bytes); `spent` is in the budget's unit.
     """
 
     suite: str
@@ -47,9 +55,9 @@ class Record:
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)  # split -> metric -> value
     metric: str = ""  # the workload's headline metric
     higher_is_better: bool = True
-    target: float | None = None  # value of the headline metric (validation) that counts as "got there"
-    curve: list[dict[str, float]] = field(default_factory=list)  # progress, spent, steps, <metric> (validation)
-    ledger: dict[str, float] = field(default_factory=dict)  # seconds by line; the lines add up to wall_seconds
+    target: float | None = None  # value of the headline metric on validation that counts as "got there"
+    curve: list[dict[str, float]] = field(default_factory=list)  # progress, spent, steps, validation <metric>
+    ledger: dict[str, float] = field(default_factory=dict)  # seconds by line; they add up to wall_seconds
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     setup_seconds: float = 0.0  # before the first step, and what the first step took beyond a usual one
@@ -80,8 +88,13 @@ class Record:
         return label(self.techniques)
 
     def to_json(self) -> str:
-        """Return one line of strict JSON; NaN and infinities become the strings "NaN", "Infinity", "-Infinity"."""
-        return json.dumps(plain(dataclasses.asdict(self)), allow_nan=False, ensure_ascii=False)
+        """Return one line of strict JSON; non-finite numbers become "NaN", "Infinity" and "-Infinity".
+
+        Raises:
+            TypeError: the record holds something that is no plain value.
+        """
+        values = plain({name: getattr(self, name) for name in _FIELDS})
+        return json.dumps(values, allow_nan=False, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, line: str) -> Record:
@@ -93,14 +106,24 @@ class Record:
         found = json.loads(line)
         if not isinstance(found, dict):
             raise ValueError(f"a record is a JSON object, found {type(found).__name__}")  # noqa: TRY004 - one error for all faults of a line
-        known = {f.name for f in dataclasses.fields(cls)}
+        values = {name: value for name, value in found.items() if name in _FIELDS}
+        words = '"NaN"' in line or 'Infinity"' in line
+        for name, value in values.items():
+            restored = _number(value) if words and float in _FIELDS[name] else value
+            if not isinstance(restored, _FIELDS[name]):
+                raise ValueError(f"{name} of a record cannot be {value!r}")  # noqa: TRY004 - as above
+            values[name] = restored
         try:
-            record = cls(**{name: value for name, value in found.items() if name in known})
+            record = cls(**values)
         except TypeError as missing:
             raise ValueError(str(missing)) from missing
-        record.metrics = {split: numbers(values) for split, values in record.metrics.items()}
-        record.curve = [numbers(row) for row in record.curve]
-        record.ledger = numbers(record.ledger)
+        for mapping in (*record.techniques.values(), *record.metrics.values(), *record.curve):
+            if not isinstance(mapping, dict):
+                raise ValueError(f"options, metrics and rows of a curve are objects, found {mapping!r}")  # noqa: TRY004 - as above
+        if words:
+            record.metrics = {split: numbers(metrics) for split, metrics in record.metrics.items()}
+            record.curve = [numbers(row) for row in record.curve]
+            record.ledger = numbers(record.ledger)
         return record
 
 
@@ -118,18 +141,47 @@ _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def plain(value: Any) -> Any:
-    """Turn `value` into what strict JSON can hold; non-finite floats become words."""
-    if isinstance(value, float) and not math.isfinite(value):
+    """Turn `value` into what strict JSON can hold; non-finite floats become words.
+
+    Raises:
+        TypeError: the value is no plain value, nor a mapping, list, tuple or set of such.
+    """
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
+    if isinstance(value, set | frozenset):
+        return sorted((plain(item) for item in value), key=str)
     raise TypeError(f"a record holds plain values only, found {type(value).__name__}: {value!r}")
 
 
 def numbers(values: Mapping[str, Any]) -> dict[str, float]:
     """Undo `plain` for a mapping whose values are numbers."""
-    return {key: _WORDS.get(value, value) if isinstance(value, str) else value for key, value in values.items()}
+    return {key: _number(value) for key, value in values.items()}
+
+
+def _number(value: Any) -> Any:
+    return _WORDS.get(value, value) if isinstance(value, str) else value
+
+
+def _json_types(annotation: str) -> tuple[type, ...]:
+    """Return the types that a field annotated so, such as `dict[str, float] | None`, has when it is read."""
+    types: dict[str, tuple[type, ...]] = {
+        "str": (str,),
+        "bool": (bool,),
+        "int": (int,),
+        "float": (float, int),
+        "dict": (dict,),
+        "list": (list,),
+    }
+    found = types[annotation.partition("[")[0].partition(" ")[0]]
+    return (*found, type(None)) if annotation.endswith("| None") else found
+
+
+_FIELDS = {each.name: _json_types(str(each.type)) for each in dataclasses.fields(Record)}
