@@ -1,0 +1,136 @@
+"""Optimizers as the field sets them up: no weight decay on norms and biases, and several that step as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import SGD, AdamW, Optimizer
+
+from effbench.recipe import OptimizerFactory, Training, Update
+from effbench.terms import step
+
+#: Modules whose weights scale what they have normalised.
+NORMS: tuple[type[nn.Module], ...] = (
+    nn.BatchNorm1d,
+    nn.BatchNorm2d,
+    nn.BatchNorm3d,
+    nn.SyncBatchNorm,
+    nn.InstanceNorm1d,
+    nn.InstanceNorm2d,
+    nn.InstanceNorm3d,
+    nn.GroupNorm,
+    nn.LayerNorm,
+    nn.RMSNorm,
+)
+
+
+def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Return parameter groups in which matrices decay, and biases, gains and norms do not.
+
+    Decided by structure, not by the names of layers: what has one dimension or none, what is called `bias`,
+    and what belongs to a norm does not decay. Embeddings do, as in GPT-2 and BERT. Every parameter is in one
+    group, once; one that is shared decays only if it does wherever it is used.
+    """
+    plain: dict[nn.Parameter, bool] = {}  # parameter -> whether it decays
+    for module in model.modules():
+        for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False):
+            decays = parameter.ndim > 1 and name != "bias" and not isinstance(module, NORMS)
+            plain[parameter] = decays and plain.get(parameter, True)
+    groups = [
+        {"params": [p for p, decays in plain.items() if decays], "weight_decay": weight_decay},
+        {"params": [p for p, decays in plain.items() if not decays], "weight_decay": 0.0},
+    ]
+    return [group for group in groups if group["params"]]
+
+
+def adamw(rate: float, weight_decay: float, betas: tuple[float, float] = (0.9, 0.999)) -> OptimizerFactory:
+    """Make AdamW with peak rate `rate`, decay off norms and biases.
+
+    Loshchilov and Hutter, Decoupled Weight Decay Regularization, arXiv:1711.05101.
+    """
+
+    def build(model: nn.Module) -> Optimizer:
+        # On the CPU torch loops over the parameters unless told to take them together, which is faster.
+        return AdamW(decay_groups(model, weight_decay), lr=rate, betas=betas, foreach=True)
+
+    return build
+
+
+def sgd(rate: float, momentum: float, weight_decay: float, *, nesterov: bool = True) -> OptimizerFactory:
+    """Make stochastic gradient descent with momentum and peak rate `rate`, decay off norms and biases."""
+
+    def build(model: nn.Module) -> Optimizer:
+        groups = decay_groups(model, weight_decay)
+        return SGD(groups, lr=rate, momentum=momentum, nesterov=nesterov, foreach=True)
+
+    return build
+
+
+def clipped_step(limit: float = 1.0) -> Update:
+    """Take one optimizer step with the gradient scaled down to the norm `limit` where it is longer.
+
+    Pascanu et al., On the Difficulty of Training Recurrent Neural Networks, arXiv:1211.5063.
+    """
+
+    def update(training: Training) -> None:
+        nn.utils.clip_grad_norm_(training.model.parameters(), limit, foreach=True)
+        step(training)
+
+    return update
+
+
+class Together(Optimizer):
+    """Several optimizers that step as one, such as Muon for the matrices and AdamW for the rest.
+
+    `param_groups` holds the very groups of the members, and `state` is one mapping that all of them share:
+    what is read, set, saved or loaded here is theirs.
+
+    Raises:
+        ValueError: two members have a parameter in common.
+    """
+
+    def __init__(self, *members: Optimizer) -> None:
+        self.members: tuple[Optimizer, ...] = ()
+        groups = [group for member in members for group in member.param_groups]
+        parameters = [parameter for group in groups for parameter in group["params"]]
+        if len(set(parameters)) < len(parameters):
+            raise ValueError("a parameter belongs to two optimizers, which would both step it")
+        super().__init__(parameters, {})
+        self.members, self.param_groups = members, groups
+        for member in members:
+            self.state.update(member.state)
+            member.state = self.state
+
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """Let every member take its step, after `closure`, if there is one; return its loss."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for member in self.members:
+            member.step()
+        return loss
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Refuse: nothing says which member the group is for.
+
+        Raises:
+            TypeError: always, once the members are known.
+        """
+        if self.members:
+            raise TypeError("Together takes no parameter groups; build its members with them")
+        super().add_param_group(param_group)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "members": self.members}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        groups = iter(self.param_groups)
+        for member in self.members:
+            own = list(islice(groups, len(member.param_groups)))
+            member.__setstate__({"state": self.state, "param_groups": own})
