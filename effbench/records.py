@@ -68,6 +68,9 @@ class Record:
     examples_per_second: float | None = None  # steady state: without the first step
     parameters: int | None = None
     peak_memory_mib: float | None = None
+    measured: dict[str, float] = field(
+        default_factory=dict
+    )  # by meters of plugins: name with its unit -> value
     overrun_seconds: float = 0.0
     price: dict[str, Any] | None = None  # the price list's entry that turned reference-seconds into steps
     processes: int = 1
@@ -80,6 +83,7 @@ class Record:
     log: str = ""  # file name below the results folder
     started: str = ""  # ISO 8601, UTC
     finished: str = ""
+    identity: dict[str, str] = field(default_factory=dict)  # what the key is made of, part by part
     key: str = ""  # content key: equal keys mean the same work
 
     @property
@@ -124,6 +128,7 @@ class Record:
             record.metrics = {split: numbers(metrics) for split, metrics in record.metrics.items()}
             record.curve = [numbers(row) for row in record.curve]
             record.ledger = numbers(record.ledger)
+            record.measured = numbers(record.measured)
         return record
 
 
@@ -135,6 +140,11 @@ def label(techniques: Mapping[str, Mapping[str, Any]]) -> str:
         return f"{name}({inside})" if inside else name
 
     return "+".join(one(name, techniques[name]) for name in sorted(techniques)) or "baseline"
+
+
+def canonical(techniques: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return text that is equal for equal sets only; labels may coincide, as of the options 1 and "1"."""
+    return json.dumps(plain(techniques), allow_nan=False, ensure_ascii=False, sort_keys=True)
 
 
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
