@@ -23,7 +23,7 @@ UNITS: dict[str, str] = {
 }
 
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-_DURATION = re.compile(rf"((?:{_NUMBER}\s*(?:ms|[dhms]|min)\s*)+)([a-z]*)")
+_DURATION = re.compile(rf"((?:{_NUMBER}\s*(?:ms|min|[dhms])\s*)+)([a-z]*)")
 _PART = re.compile(rf"({_NUMBER})\s*(ms|min|[dhms])")
 _COUNT = re.compile(rf"({_NUMBER})\s*([kKMBGT]?)\s*([a-zA-Z_]+)")
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -82,14 +82,22 @@ class Budget:
         return self.unit == "seconds"
 
     def progress(self, spent: float) -> float:
-        """Return the share of the budget that is spent, in [0, 1]."""
+        """Return the share of the budget that is spent, in [0, 1].
+
+        Raises:
+            InvalidBudget: a clock said NaN; such a budget would never end.
+        """
+        if math.isnan(spent):
+            raise InvalidBudget(f"the clock of the budget {self} says that {spent} {self.unit} are spent")
         return min(1.0, max(0.0, spent / self.amount))
 
     def __str__(self) -> str:
+        """Write it so that `parse` reads the very same budget."""
+        short = f"{self.amount:.12g}"
+        amount = short if float(short) == self.amount else repr(self.amount)
         if self.unit in _DURATION_UNITS.values():
-            amount = f"{self.amount:.12g}s"
-            return amount if self.unit == "seconds" else f"{amount} {self.unit}"
-        return f"{self.amount:.12g} {self.unit}"
+            return f"{amount}s" if self.unit == "seconds" else f"{amount}s {self.unit}"
+        return f"{amount} {self.unit}"
 
 
 def _explain(key: str, value: Any, why: str, more_units: Iterable[str]) -> str:
