@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from effbench.errors import DataUnavailable
 from effbench.recipe import Examples
 
-#: The compact form in which a data set is built, stored and hashed: uint8 images, one byte for each character, ...
+#: The compact form in which a data set is built, stored and hashed: uint8 images, a byte for each character.
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -40,7 +40,7 @@ def always_there() -> str:
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
-    """Where a data set comes from, and how to get at it. Nothing happens before one of its functions is called."""
+    """Where a data set comes from, and how to get at it. Nothing happens until a function of it is called."""
 
     name: str
     summary: str  # one sentence that a stranger understands

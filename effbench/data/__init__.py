@@ -1,0 +1,40 @@
+"""Data sets and where they come from. Nothing is read before a data set is loaded."""
+
+from __future__ import annotations
+
+from effbench.data import cluttered_digits, digits, kjv, kjv_books, mnist1d, mnist5k, multimnist
+from effbench.data.source import DataSource, Splits
+from effbench.errors import UnknownName
+from effbench.hookspecs import hookimpl
+
+__all__ = ["SOURCES", "DataSource", "Splits", "load"]
+
+#: The data sets that effbench itself offers.
+SOURCES: tuple[DataSource, ...] = (
+    digits.SOURCE,
+    mnist1d.SOURCE,
+    mnist5k.SOURCE,
+    cluttered_digits.SOURCE,
+    multimnist.SOURCE,
+    kjv.SOURCE,
+    kjv_books.SOURCE,
+)
+
+
+@hookimpl
+def effbench_datasets() -> tuple[DataSource, ...]:
+    """Offer the built-in data sets."""
+    return SOURCES
+
+
+def load(name: str) -> Splits:
+    """Load a built-in data set.
+
+    Raises:
+        UnknownName: there is no built-in data set of that name.
+        DataUnavailable: it is not on this machine, or not the one that effbench compares on.
+    """
+    known = {source.name: source for source in SOURCES}
+    if name not in known:
+        raise UnknownName("built-in data set", name, known)
+    return known[name].load()
