@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Lines that the budget pays for. `extra` is a technique's own work: scoring, searching, growing, averaging.
 ON_THE_CLOCK = ("data", "forward_backward", "update", "extra")
 #: Lines that it does not.
-OFF_THE_CLOCK = ("setup", "evaluation", "checkpoint", "idle")
+OFF_THE_CLOCK = ("setup", "evaluation", "checkpoint", "metering", "idle")
 
 
 class Ledger:
@@ -25,6 +25,7 @@ class Ledger:
 
     now: monotonic wall clock, seconds.
     cpu: CPU clock of this process, seconds.
+    since: `now()` at which the first line, set-up, began; default: now.
     synchronize: waits until the device has done what it was told, before a total is read.
     """
 
@@ -32,15 +33,16 @@ class Ledger:
 
     def __init__(
         self,
-        now: Callable[[], float] = time.perf_counter,
+        now: Callable[[], float] = time.monotonic,
         cpu: Callable[[], float] = time.process_time,
         synchronize: Callable[[], None] | None = None,
+        since: float | None = None,
     ) -> None:
         self._now, self._cpu, self._synchronize = now, cpu, synchronize
         self.wall = dict.fromkeys(OFF_THE_CLOCK + ON_THE_CLOCK, 0.0)
         self.cpu = dict(self.wall)
         self._line = "setup"
-        self._since_wall, self._since_cpu = now(), cpu()
+        self._since_wall, self._since_cpu = now() if since is None else since, cpu()
 
     def switch(self, line: str) -> str:
         """Charge the time since the last switch to the line that was open, open `line`, return the former."""
@@ -127,6 +129,17 @@ class TokenClock:
     def spent(self, training: Training) -> float:
         """Return tokens."""
         return training.tokens
+
+
+#: unit of a budget -> a function that makes a clock for one run. Priced units need a price: see PricedClock.
+CLOCKS: dict[str, Callable[[], Clock]] = {
+    "seconds": WallClock,
+    "cpu": CpuClock,
+    "steps": StepClock,
+    "epochs": EpochClock,
+    "examples": ExampleClock,
+    "tokens": TokenClock,
+}
 
 
 class PricedClock:

@@ -61,6 +61,21 @@ def effbench_table_formats() -> Mapping[str, Callable[[Any], str]]:  # type: ign
 
 
 @hookspec
+def effbench_calibration_started(suite: str, groups: int) -> None:
+    """Hear that prices are being measured first: in how many jobs."""
+
+
+@hookspec
+def effbench_calibration_progress(workload: str, progress: float) -> None:
+    """Hear how far the measuring of a workload's prices is, in [0, 1]."""
+
+
+@hookspec
+def effbench_calibration_finished(suite: str) -> None:
+    """Hear that all prices are known."""
+
+
+@hookspec
 def effbench_suite_started(suite: str, trials: Sequence[Trial]) -> None:
     """Hear that a suite starts: its name, and the trials that are to run."""
 

@@ -71,6 +71,7 @@ class Record:
     measured: dict[str, float] = field(
         default_factory=dict
     )  # by meters of plugins: name with its unit -> value
+    measured: dict[str, float] = field(default_factory=dict)  # what plugins' meters found
     overrun_seconds: float = 0.0
     price: dict[str, Any] | None = None  # the price list's entry that turned reference-seconds into steps
     processes: int = 1
@@ -84,7 +85,8 @@ class Record:
     started: str = ""  # ISO 8601, UTC
     finished: str = ""
     identity: dict[str, str] = field(default_factory=dict)  # what the key is made of, part by part
-    key: str = ""  # content key: equal keys mean the same work
+    identity: dict[str, str] = field(default_factory=dict)  # what the result depends on, part by part
+    key: str = ""  # content key, made of the identity: equal keys mean the same work
 
     @property
     def label(self) -> str:

@@ -1,0 +1,124 @@
+"""What a step costs, measured once, so that a budget buys a number of steps that is known before training.
+
+A price list holds, per workload and set of techniques, the cost of a step in each *phase* of the budget (a stretch of
+progress in which the shapes of the batch and the parameters stay the same) and the *lumps*: work done once, such as
+growing the model. Costs are relative to the baseline's step on this machine, measured in turns with it in one process;
+the workload's committed step price turns them into reference-seconds. Machine speed enters through the ratio alone.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from effbench.errors import EffbenchError
+
+PRICED_UNITS = ("reference", "flop")
+_TOLERANCE = 0.05  # by how much a bigger phase may seem cheaper than a smaller one, for noise
+
+
+class PriceError(EffbenchError):
+    """Prices that cannot be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """The price of a step from progress `start` on, until the next phase."""
+
+    start: float
+    cost: float  # reference-seconds or FLOP of one step
+    ratio: float  # cost relative to the baseline's step
+    low: float  # 95 % interval of the ratio, by bootstrap
+    high: float
+    rounds: int  # how often it was timed in turns with the baseline; 1 where it is counted
+    size: float  # input elements of a step x parameters: what the cost should grow with
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """One entry of a price list: what a set of techniques costs on a workload."""
+
+    unit: str  # "reference" or "flop"
+    phases: tuple[Phase, ...]
+    lumps: tuple[tuple[float, float], ...] = ()  # (progress, cost in `unit`)
+
+    def at(self, progress: float) -> float:
+        """Return the cost of a step that starts at `progress`."""
+        found = bisect.bisect_right(self.phases, progress, key=lambda phase: phase.start)
+        return self.phases[max(0, found - 1)].cost
+
+    def check(self, name: str) -> Price:
+        """Return self, or raise PriceError where a bigger step seems cheaper than a smaller one."""
+        by_size = sorted(self.phases, key=lambda phase: phase.size)
+        for smaller, bigger in itertools.pairwise(by_size):
+            if bigger.size > smaller.size and bigger.cost < smaller.cost * (1 - _TOLERANCE):
+                raise PriceError(
+                    f"{name}: the step at progress {bigger.start:.2f} is bigger than that at {smaller.start:.2f} "
+                    f"and yet seems cheaper ({bigger.cost:.3g} < {smaller.cost:.3g} {self.unit}); the machine was "
+                    "disturbed while prices were measured. Run `effbench calibrate` again when it is quieter"
+                )
+        return self
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Price:
+        """Undo `to_plain`."""
+        phases = tuple(Phase(**phase) for phase in plain["phases"])
+        return cls(plain["unit"], phases, tuple((p, cost) for p, cost in plain["lumps"]))
+
+
+def number_of_steps(price: Price, amount: float) -> int:
+    """Return how many steps `amount` of the price's unit buys."""
+    from effbench.clock import PricedClock
+
+    clock = PricedClock(amount, price.at, price.lumps)
+    step = 0
+    while clock.at(step) < amount:
+        step += 1
+    return step
+
+
+def ratio_of_sums(costs: list[float], references: list[float], resamples: int = 1000) -> tuple[float, float, float]:
+    """Return (ratio, low, high): summed costs over summed reference costs, with its 95 % block-bootstrap interval.
+
+    Sums, not the median of ratios: work that is done every tenth step has no share in a median. Rounds are resampled in
+    blocks of ten, since neighbours share what disturbs them.
+    """
+    import numpy as np
+
+    cost, reference = np.asarray(costs), np.asarray(references)
+    ratio = float(cost.sum() / reference.sum())
+    block = min(10, max(1, len(cost) // 5))
+    blocks = len(cost) // block
+    if blocks < 2:
+        return ratio, ratio, ratio
+    tops = cost[: blocks * block].reshape(blocks, block).sum(1)
+    bottoms = reference[: blocks * block].reshape(blocks, block).sum(1)
+    drawn = np.random.default_rng(0).integers(0, blocks, (resamples, blocks))
+    low, high = np.quantile(tops[drawn].sum(1) / bottoms[drawn].sum(1), [0.025, 0.975])
+    return ratio, float(low), float(high)
+
+
+def phase_starts(shape_at: Callable[[float], Any], known: tuple[float, ...], grid: int = 32) -> list[float]:
+    """Return the progresses at which a new phase starts: 0, the `known` ones, and where `shape_at` changes.
+
+    Changes are looked for on a grid and narrowed down to a thousandth of the budget.
+    """
+    starts = {0.0, *(p for p in known if 0.0 < p < 1.0)}
+    points = [i / grid for i in range(grid)] + [1.0 - 1e-6]
+    shapes = [shape_at(p) for p in points]
+    for left, right, before, after in zip(points, points[1:], shapes, shapes[1:], strict=False):
+        low, high = left, right
+        while before != after and high - low > 1e-3:
+            middle = (low + high) / 2
+            low, high = (middle, high) if shape_at(middle) == before else (low, middle)
+        if before != after:
+            starts.add(high)
+    return sorted(starts)
