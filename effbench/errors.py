@@ -18,10 +18,13 @@ class UnknownName(EffbenchError):
     def __init__(self, kind: str, name: str, known: Iterable[str], where: str = "") -> None:
         """Say which `kind` of thing is unknown, and the nearest name that is known."""
         known = sorted(known)
+        super().__init__(kind, name, known, where)  # what it is built from, so that it can go to another process
         self.kind, self.name, self.nearest = kind, name, nearest(name, known)
         hint = f"did you mean {self.nearest!r}? " if self.nearest else ""
-        listed = ", ".join(known) or "none"
-        super().__init__(f"{where}there is no {kind} {name!r}; {hint}There is: {listed}")
+        self._message = f"{where}there is no {kind} {name!r}; {hint}There is: {', '.join(known) or 'none'}"
+
+    def __str__(self) -> str:
+        return self._message
 
 
 class InvalidBudget(EffbenchError):
