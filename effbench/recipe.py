@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 
 from effbench.clock import Ledger
 from effbench.distributed.group import Group
-from effbench.errors import Conflict, UnknownName
+from effbench.errors import Conflict, InvalidTechnique, UnknownName
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,22 @@ EvalModel = Callable[["Training"], nn.Module]
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """Something to do once, before the first step at or after `progress`."""
+    """Something to do once, before the first step at or after `progress`; at 1 it is never done.
+
+    Raises:
+        InvalidTechnique: the progress is not in [0, 1].
+    """
 
     progress: float
     action: Callable[[Training], None]
+
+    def __post_init__(self) -> None:
+        """Refuse a progress that is none."""
+        if not 0.0 <= self.progress <= 1.0:
+            raise InvalidTechnique(
+                f"a milestone lies at a progress in [0, 1], the share of the budget that is spent; "
+                f"found {self.progress}"
+            )
 
 
 @dataclass(slots=True)
