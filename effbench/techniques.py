@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from effbench.errors import Conflict, InvalidTechnique, UnknownName, nearest
-from effbench.recipe import Recipe
+from effbench.recipe import TERMS, Recipe
 from effbench.taxonomy import branch_position, check_leaf
 
 
@@ -25,6 +25,7 @@ class Technique:
     after: tuple[str, ...] = ()  # techniques of the same set that go first
     conflicts: Mapping[str, str] = field(default_factory=dict)  # technique -> why they exclude each other
     title: str = ""  # "Mixup", where the name alone would mislead
+    tolerance: float | None = 1e-4  # for several processes: see `technique`
 
     @property
     def name(self) -> str:
@@ -38,7 +39,7 @@ class Technique:
         return {p.name: p.default for p in parameters[1:]}
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raise InvalidTechnique for an option that the technique does not have, or of another kind than its default."""
+        """Raise InvalidTechnique for an option that the technique does not have, or that is of the wrong kind."""
         for option, value in options.items():
             if option not in self.options:
                 near = nearest(option, self.options)
@@ -57,7 +58,14 @@ class Technique:
         changed = self.function(dataclasses.replace(recipe, author=self.name), **options)
         if not isinstance(changed, Recipe):
             raise InvalidTechnique(f"{self.name} returned {_kind(changed)}; a technique returns a Recipe")
-        return dataclasses.replace(changed, author="")
+        signed = {term for _, term, _ in changed.history[len(recipe.history) :]}
+        for term in TERMS:
+            if term not in signed and getattr(changed, term) is not getattr(recipe, term):
+                raise InvalidTechnique(
+                    f"{self.name} changed the {term} behind the recipe's back, so that no conflict over it would be "
+                    f"seen; use recipe.wrap({term}=...) or recipe.swap({term}=...)"
+                )
+        return dataclasses.replace(changed, author=recipe.author)
 
 
 def technique(
@@ -69,6 +77,7 @@ def technique(
     after: Iterable[str] = (),
     conflicts: Mapping[str, str] | None = None,
     title: str = "",
+    tolerance: float | None = 1e-4,
 ) -> Callable[[Callable[..., Recipe]], Technique]:
     """Turn a function `(recipe, *, option=default, ...) -> recipe` into a technique.
 
@@ -78,6 +87,8 @@ def technique(
     neutral: options at which the technique does nothing; None where there are none.
     after: techniques that go first when they are in the same set.
     conflicts: techniques that it excludes, each with the reason, where no term shows it.
+    tolerance: how far several processes may end from the weights of one, as a share of the way that training moved
+        these; None where they are not meant to agree, as with asynchronous updates.
 
     Raises:
         UnknownName: the taxonomy has no such leaf.
@@ -98,7 +109,7 @@ def technique(
                     f"{function.__name__}: parameter {parameter.name!r} should be keyword-only with a default, "
                     f"as in `def {function.__name__}(recipe, *, {parameter.name}=1.0)`"
                 )
-        made = Technique(function, leaf, paper, claim, neutral, tuple(after), dict(conflicts or {}), title)
+        made = Technique(function, leaf, paper, claim, neutral, tuple(after), dict(conflicts or {}), title, tolerance)
         made.check_options(neutral or {})
         return made
 
@@ -124,10 +135,20 @@ def in_order(names: Iterable[str], known: Mapping[str, Technique]) -> list[str]:
     while waiting:
         ready = [name for name in waiting if not set(known[name].after) & set(waiting)]
         if not ready:
-            raise Conflict(f"{' and '.join(waiting)} each want to go after the other")
+            raise Conflict(f"{_circle(waiting, known)}: each wants to go after the one that is named next")
         ordered.append(ready[0])
         waiting.remove(ready[0])
     return ordered
+
+
+def _circle(waiting: list[str], known: Mapping[str, Technique]) -> str:
+    """Name the techniques that wait for each other in a circle, among those of which each waits for another one."""
+    path = [waiting[0]]
+    while True:
+        awaited = next(name for name in waiting if name in known[path[-1]].after)
+        if awaited in path:
+            return ", ".join([*path[path.index(awaited) :], awaited])
+        path.append(awaited)
 
 
 def compose(recipe: Recipe, techniques: Set, known: Mapping[str, Technique]) -> tuple[Recipe, list[str]]:
