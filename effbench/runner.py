@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,12 +20,12 @@ from effbench.outcomes import log_file, record_of, without_training
 from effbench.planning import Cell, Settings
 from effbench.records import Record
 from effbench.store import FINAL
+from effbench.suite import Suite, total_seconds
 from effbench.trial import Trial
 
 if TYPE_CHECKING:
     from effbench.plugins import Plugins
     from effbench.store import Store
-    from effbench.suite import Suite
 
 _FINE = {"ok", "skipped", "not_started"}
 
@@ -57,8 +58,9 @@ class Run:
 
     def seconds_left(self) -> float | None:
         """Return what is left of the suite's total, None where it has none."""
-        total = self.suite.total_seconds
-        return None if total is None else total - (time.monotonic() - self.began)
+        if not self.suite.total:
+            return None
+        return total_seconds(self.suite.total) - (time.monotonic() - self.began)
 
 
 def run_suite(
@@ -89,7 +91,7 @@ def run_suite(
     try:
         executor.start()
         cells = planning.cells_of(suite, plugins, settings)
-        store.write_json("suite", suite.to_plain())
+        store.write_json("suite", dataclasses.asdict(suite))
         known = measure_prices(run, cells)
         todo = _still_to_do(run, cells, known, fresh)
         run.observers.tell("effbench_suite_started", suite=suite.name, trials=[trial for _, trial in todo])
