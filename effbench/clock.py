@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from effbench.errors import InvalidBudget, NotApplicable, UnknownName
+
 if TYPE_CHECKING:
     from effbench.recipe import Training
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 ON_THE_CLOCK = ("data", "forward_backward", "update", "extra")
 #: Lines that it does not.
 OFF_THE_CLOCK = ("setup", "evaluation", "checkpoint", "metering", "idle")
+
+_ROUNDING = 1e-9  # a million prices add up to within this share
 
 
 class Ledger:
@@ -45,7 +49,15 @@ class Ledger:
         self._since_wall, self._since_cpu = now() if since is None else since, cpu()
 
     def switch(self, line: str) -> str:
-        """Charge the time since the last switch to the line that was open, open `line`, return the former."""
+        """Charge the time since the last switch to the line that was open, open `line`, return the former.
+
+        Where one of the two is off the clock, the device first does what it was told: training that is still under
+        way must not be charged to the evaluation that follows it.
+        """
+        if line not in self.wall:
+            raise UnknownName("line of the ledger", line, self.wall)
+        if self._synchronize is not None and (self._line in ON_THE_CLOCK) != (line in ON_THE_CLOCK):
+            self._synchronize()
         wall, cpu, former = self._now(), self._cpu(), self._line
         self.wall[former] += wall - self._since_wall
         self.cpu[former] += cpu - self._since_cpu
@@ -127,7 +139,13 @@ class TokenClock:
     """Tokens of the examples drawn, at the length at which they were trained on."""
 
     def spent(self, training: Training) -> float:
-        """Return tokens."""
+        """Return tokens.
+
+        Raises:
+            NotApplicable: the examples have none, so that the budget would never be spent.
+        """
+        if training.step and not training.tokens:
+            raise NotApplicable("a budget of tokens needs a workload whose inputs are tokens, and these are none")
         return training.tokens
 
 
@@ -146,34 +164,50 @@ class PricedClock:
     """Adds up what each step costs by a price list, so that the number of steps is known before training.
 
     price: progress -> price of a step, in the budget's unit.
-    lumps: (progress, price) of work that is done once, such as growing the model or averaging weights at the end;
-        a lump at progress p is paid when p is reached, one at 1.0 is reserved from the start.
+    lumps: (progress, price) of work that is done once, such as growing the model or averaging weights at the end.
+        A lump at progress p is paid when p is reached. One at 1.0 comes after the last step: every step pays its
+        share of it in advance, so that progress still runs from 0 to 1.
     """
 
-    __slots__ = ("_lumps", "_price", "_spent", "_steps", "amount")
+    __slots__ = ("_before_the_end", "_lumps", "_paid", "_price", "_steps", "amount")
 
     def __init__(
         self, amount: float, price: Callable[[float], float], lumps: tuple[tuple[float, float], ...] = ()
     ) -> None:
         self.amount, self._price = amount, price
-        self._spent = sum(cost for progress, cost in lumps if progress >= 1.0)
+        self._before_the_end = amount - sum(cost for progress, cost in lumps if progress >= 1.0)
         self._lumps = sorted((lump for lump in lumps if lump[0] < 1.0), reverse=True)
-        self._steps = 0
+        self._paid, self._steps = 0.0, 0
+        self._pay_lumps()
 
     def spent(self, training: Training) -> float:
         """Return the sum of the prices of all steps and lumps so far."""
         return self.at(training.step)
 
     def at(self, step: int) -> float:
-        """Return what is spent before step `step` (from 0) is taken; steps are asked for in rising order."""
+        """Return what is spent before step `step` (from 0) is taken; steps are asked for in rising order.
+
+        Raises:
+            InvalidBudget: a step is not worth a positive price, so that the budget would never be spent.
+        """
         while self._steps < step:
-            self._spent += self._price(min(1.0, self._spent / self.amount))
+            price = self._price(min(1.0, self._share()))
+            if not price > 0.0:
+                raise InvalidBudget(
+                    f"step {self._steps} has the price {price}; a budget can only buy what costs something"
+                )
+            self._paid += price
             self._steps += 1
             self._pay_lumps()
-        if step == 0:
-            self._pay_lumps()
-        return self._spent
+        return self.amount * self._share()
+
+    def _share(self) -> float:
+        """Return the share of the budget that is spent; what rounding leaves of the whole is nothing."""
+        if self._before_the_end <= 0.0:
+            return 1.0
+        share = self._paid / self._before_the_end
+        return 1.0 if abs(share - 1.0) < _ROUNDING else share
 
     def _pay_lumps(self) -> None:
-        while self._lumps and self._spent >= self._lumps[-1][0] * self.amount:
-            self._spent += self._lumps.pop()[1]
+        while self._lumps and self._share() >= self._lumps[-1][0]:
+            self._paid += self._lumps.pop()[1]
