@@ -21,7 +21,7 @@ ON_THE_CLOCK = ("data", "forward_backward", "update", "extra")
 #: Lines that it does not.
 OFF_THE_CLOCK = ("setup", "evaluation", "checkpoint", "metering", "idle")
 
-_ROUNDING = 1e-9  # a million prices add up to within this share
+_DIGITS = 9  # of progress: a million prices add up to it, in spite of rounding
 
 
 class Ledger:
@@ -202,11 +202,8 @@ class PricedClock:
         return self.amount * self._share()
 
     def _share(self) -> float:
-        """Return the share of the budget that is spent; what rounding leaves of the whole is nothing."""
-        if self._before_the_end <= 0.0:
-            return 1.0
-        share = self._paid / self._before_the_end
-        return 1.0 if abs(share - 1.0) < _ROUNDING else share
+        """Return the share of the budget that is spent, so rounded that fifty steps of 0.1 are half of 10."""
+        return 1.0 if self._before_the_end <= 0.0 else round(self._paid / self._before_the_end, _DIGITS)
 
     def _pay_lumps(self) -> None:
         while self._lumps and self._share() >= self._lumps[-1][0]:
