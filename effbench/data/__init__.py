@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from effbench.data import cluttered_digits, digits, kjv, kjv_books, mnist1d, mnist5k, multimnist
+import functools
+
+from effbench.data import (
+    cluttered_digits,
+    digits,
+    g2p,
+    kjv,
+    kjv_books,
+    mnist1d,
+    mnist5k,
+    multimnist,
+    shakespeare,
+)
 from effbench.data.source import DataSource, Splits
 from effbench.errors import UnknownName
 from effbench.hookspecs import hookimpl
@@ -18,6 +30,8 @@ SOURCES: tuple[DataSource, ...] = (
     multimnist.SOURCE,
     kjv.SOURCE,
     kjv_books.SOURCE,
+    shakespeare.SOURCE,
+    g2p.SOURCE,
 )
 
 
@@ -27,8 +41,9 @@ def effbench_datasets() -> tuple[DataSource, ...]:
     return SOURCES
 
 
+@functools.lru_cache(maxsize=2)
 def load(name: str) -> Splits:
-    """Load a built-in data set.
+    """Load a built-in data set, once in a process: all who ask share its tensors, which nobody may write into.
 
     Raises:
         UnknownName: there is no built-in data set of that name.

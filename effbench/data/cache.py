@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from effbench.data.source import Arrays
+from effbench.errors import DataUnavailable
 
 #: A file that is still half written after this long belongs to a process that was killed.
 STALE_SECONDS = 3600.0
@@ -64,6 +65,21 @@ def write(key: str, arrays: Arrays) -> None:
     except BaseException:
         Path(partial).unlink(missing_ok=True)
         raise
+
+
+def write_or_explain(key: str, arrays: Arrays) -> None:
+    """Keep `arrays` under `key`.
+
+    Raises:
+        DataUnavailable: the folder cannot be written, so that there is nowhere to keep what was fetched.
+    """
+    try:
+        write(key, arrays)
+    except OSError as error:
+        raise DataUnavailable(
+            f"what was fetched cannot be kept: the cache folder {folder()} cannot be written "
+            f"({error.strerror or error}); set XDG_CACHE_HOME to a folder that can be written"
+        ) from error
 
 
 def write_if_possible(key: str, arrays: Arrays) -> None:

@@ -46,6 +46,16 @@ def prepared_source(
     return DataSource(name, summary, task, licence, origin, size_mib, load, missing, sha256=sha256)
 
 
+def keep(source: DataSource, arrays: Arrays) -> None:
+    """Verify the arrays of a source that were got in another way than by loading it, and keep them.
+
+    Raises:
+        DataUnavailable: they are not what the source pins, or the cache folder cannot be written.
+    """
+    check_sha256(source.name, sha256_of(arrays), source.sha256, source.origin)
+    cache.write_or_explain(cache_key(source.name, source.sha256), arrays)
+
+
 def cache_key(name: str, fingerprint: str) -> str:
     """Return the key under which a data set is kept: its name, and what must change when its arrays do."""
     return f"{name}-{fingerprint[:16]}"
