@@ -1,0 +1,192 @@
+"""Read the TOML file of a suite, and say of every fault in which line it stands."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from effbench.budget import Budget
+from effbench.errors import EffbenchError, InvalidSuite, UnknownName
+from effbench.suite import Set, Suite, faults
+from effbench.toml import Place, lines, literal
+
+if TYPE_CHECKING:
+    from effbench.plugins import Plugins
+
+#: key of a suite -> what it is, for the error and for editors.
+KEYS: dict[str, str] = {
+    "name": "name of the suite, and of its folder below results/; default: the name of the file",
+    "summary": "what the suite is for, in one sentence",
+    "budget": "what each trial may spend, such as '5s reference' or '2000 steps'; default: the workload's own",
+    "budgets": "budgets of single workloads that differ from `budget`",
+    "total": "wall time of the whole suite, such as '10m'; trials that cannot start in time are not started",
+    "seeds": "seeds of the trials: the same seed has the same initial weights and example order in all techniques",
+    "workloads": "names of the workloads to train on",
+    "techniques": "sets of techniques to compare, a table each; the baseline is always there",
+}
+_REQUIRED = {"workloads": '["mnist1d_cnn"]', "seeds": "[0, 1, 2]"}
+
+
+def read(path: Path, plugins: Plugins | None = None) -> Suite:
+    """Read the file of a suite.
+
+    plugins: what its names are looked up in; None: names are not checked.
+
+    Raises:
+        InvalidSuite: says all that is wrong, each thing with file, line, value and the near right name.
+    """
+    reader = _Reader(path)
+    suite = reader.suite()
+    if plugins is not None:
+        reader.check(suite, plugins)
+    if reader.faults:
+        raise InvalidSuite("\n".join(f"{_place(path, line)}: {why}" for line, why in sorted(reader.faults)))
+    return suite
+
+
+def _place(path: Path, line: int) -> str:
+    return f"{path}:{line}" if line else str(path)
+
+
+class _Reader:
+    """Takes a document apart, and gathers faults as (line, what is wrong); line 0 is the file as a whole."""
+
+    __slots__ = ("_bad", "_document", "_lines", "_path", "faults")
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        text = _text(path)
+        try:
+            self._document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as wrong:
+            raise InvalidSuite(f"{path}: this is no TOML: {wrong}") from None
+        self._lines = lines(text)
+        self._bad: set[str] = set()  # keys whose value is of a wrong kind; nothing else is said about it
+        self.faults: list[tuple[int, str]] = []
+
+    def suite(self) -> Suite:
+        """Return the suite, without what is wrong in kind."""
+        for key in self._document:
+            if key not in KEYS:
+                self._refuse((key,), str(UnknownName("key of a suite", key, KEYS)))
+        for key, example in _REQUIRED.items():
+            if key not in self._document:
+                self._refuse((key,), f"there is no {key}; write, say, {key} = {example}")
+        return Suite(
+            name=self._words("name", "quick") or self._path.stem,
+            summary=self._words("summary", "What this suite is for."),
+            budget=self._budget("budget"),
+            budgets=self._budgets(),
+            total=self._budget("total"),
+            seeds=tuple(self._items("seeds", int, "whole numbers, such as [0, 1, 2]")),
+            workloads=tuple(self._items("workloads", str, 'names in quotes, such as ["mnist1d_cnn"]')),
+            sets=tuple(self._sets()),
+            path=str(self._path),
+        )
+
+    def check(self, suite: Suite, plugins: Plugins) -> None:
+        """Add what is wrong with the values of a suite."""
+        written = [position for position, chosen in enumerate(self._document.get("techniques", [])) if chosen != {}]
+        hidden = self._bad | ({"budgets"} if "workloads" in self._bad else set())
+        for (key, *rest), why in faults(suite, plugins):
+            if key in hidden:
+                continue
+            if key == "techniques":
+                rest[0] = written[int(rest[0])]
+            self.faults.append((self._line((key, *rest)), why))
+
+    def _refuse(self, place: Place, why: str) -> None:
+        self._bad.add(str(place[0]))
+        self.faults.append((self._line(place), why))
+
+    def _line(self, place: Place) -> int:
+        while place and place not in self._lines:
+            place = place[:-1]
+        return self._lines.get(place, 0)
+
+    def _words(self, key: str, example: str) -> str:
+        value = self._document.get(key, "")
+        if isinstance(value, str):
+            return value
+        self._refuse((key,), f"{key} = {_shown(value)}: write text in quotes, such as {key} = {literal(example)}")
+        return ""
+
+    def _budget(self, key: str, value: Any = None, place: Place = ()) -> str:
+        """Return a budget as it is written; only that it is text is checked here."""
+        value = self._document.get(key, "") if value is None else value
+        if isinstance(value, str) and (value or key not in self._document):
+            return value
+        try:
+            Budget.parse(value, key)
+        except EffbenchError as wrong:
+            self._refuse(place or (key,), str(wrong))
+        return ""
+
+    def _budgets(self) -> dict[str, str]:
+        table = self._document.get("budgets", {})
+        if not isinstance(table, dict):
+            self._refuse(("budgets",), f"budgets = {_shown(table)}: write a table: [budgets] and kjv_gpt = '10s'")
+            return {}
+        return {name: self._budget(f"budgets.{name}", value, ("budgets", name)) for name, value in table.items()}
+
+    def _items(self, key: str, kind: type, what: str) -> list[Any]:
+        value = self._document.get(key, [])
+        if not isinstance(value, list):
+            self._refuse((key,), f"{key} = {_shown(value)}: write a list of {what}")
+            return []
+        for position, item in enumerate(value):
+            if not isinstance(item, kind) or isinstance(item, bool):
+                self._refuse((key, position), f"{key}: {_shown(item)} is none of {what}")
+        return [] if key in self._bad else value
+
+    def _sets(self) -> list[Set]:
+        listed = self._document.get("techniques", [])
+        if not isinstance(listed, list) or not all(isinstance(chosen, dict) for chosen in listed):
+            how = "write a table [[techniques]], in two brackets, for each set, and in it such as mixup = {}"
+            self._refuse(("techniques",), f"techniques = {_shown(listed)}: {how}")
+            return []
+        if sum(not chosen for chosen in listed) > 1:
+            second = [position for position, chosen in enumerate(listed) if not chosen][1]
+            why = "the empty set, which is the baseline, is listed twice; it is always there, so list it never"
+            self._refuse(("techniques", second), why)
+        for position, chosen in enumerate(listed):
+            for name, options in chosen.items():
+                self._check_options(("techniques", position, name), name, options)
+        return [] if "techniques" in self._bad else listed
+
+    def _check_options(self, place: Place, name: str, options: Any) -> None:
+        if not isinstance(options, dict):
+            how = f"write the options in a table, such as {name} = {{}} or {name} = {{ option = {_shown(options)} }}"
+            if name in KEYS:
+                how = f"{name} is a key of the suite, so write it above the first [[techniques]]"
+            self._refuse(place, f"{name} = {_shown(options)}: {how}")
+            return
+        for option, value in options.items():
+            if not _is_plain(value):
+                why = f"{name}: option {option} is {value}; a date or time is no option"
+                self._refuse((*place, option), why)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as wrong:
+        line = path.read_bytes()[: wrong.start].count(b"\n") + 1
+        raise InvalidSuite(f"{path}:{line}: this is no UTF-8, which TOML is written in") from None
+    except OSError as wrong:
+        raise InvalidSuite(f"{path} cannot be read: {wrong.strerror}") from None
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_plain, value.values()))
+    return all(map(_is_plain, value)) if isinstance(value, list) else isinstance(value, str | int | float)
+
+
+def _shown(value: Any) -> str:
+    """Write a value as the file does, be it a date."""
+    try:
+        return literal(value)
+    except TypeError:
+        return str(value)

@@ -1,0 +1,315 @@
+"""Suites: what a file says, and what it is told of every fault, before anything trains."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pluggy
+import pytest
+
+from effbench import plugins as plugin_finder
+from effbench import suite as suites
+from effbench.errors import InvalidBudget, InvalidSuite, UnknownName
+from effbench.plugins import Plugins
+from effbench.recipe import Recipe
+from effbench.suite import Suite
+from effbench.suite_file import KEYS, read
+from effbench.techniques import technique
+from effbench.workloads.workload import Workload
+
+
+def mixup(recipe: Recipe, *, alpha: float = 0.2) -> Recipe:
+    return recipe
+
+
+def ema(recipe: Recipe, *, decay: float = 0.99, steps: int = 1, bias: bool = False) -> Recipe:
+    return recipe
+
+
+def workload(name: str, budget: str) -> Workload:
+    return Workload(
+        name, "", "digits", "", "", "accuracy", True, 0.9, budget, 1e-3, recipe=lambda device: None, evaluate=dict
+    )
+
+
+@pytest.fixture
+def known() -> Plugins:
+    plugins = Plugins(pluggy.PluginManager("effbench"))
+    make = technique("data_centric/regularization", paper="", claim="")
+    plugins.techniques.update(mixup=make(mixup), ema=make(ema))
+    plugins.workloads.update(digits_mlp=workload("digits_mlp", "1s reference"), kjv_gpt=workload("kjv_gpt", "20s"))
+    plugins.offers["effbench_clocks"]["joules"] = object
+    return plugins
+
+
+GOOD = """\
+name = "mine"
+summary = "Two techniques."
+budget = "5s"
+total = "10m"
+seeds = [0, 1, 2]
+workloads = ["digits_mlp", "kjv_gpt"]
+
+[budgets]
+kjv_gpt = "100 joules"
+
+[[techniques]]
+mixup = {}
+[[techniques]]
+mixup = { alpha = 0.1 }
+ema = { decay = 0.9, steps = 2 }
+"""
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Any:
+    def write(text: str | bytes) -> Path:
+        path = tmp_path / "mine.toml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def test_what_a_file_says(written: Any, known: Plugins) -> None:
+    path = written(GOOD)
+    assert suites.load(path, known) == Suite(
+        name="mine",
+        summary="Two techniques.",
+        budget="5s",
+        budgets={"kjv_gpt": "100 joules"},
+        total="10m",
+        seeds=(0, 1, 2),
+        workloads=("digits_mlp", "kjv_gpt"),
+        sets=({}, {"mixup": {}}, {"mixup": {"alpha": 0.1}, "ema": {"decay": 0.9, "steps": 2}}),
+        path=str(path),
+    )
+
+
+def test_a_file_needs_little(written: Any, known: Plugins) -> None:
+    suite = suites.load(written('seeds = [4]\nworkloads = ["kjv_gpt"]'), known)
+    assert (suite.name, suite.sets, suite.trials, suite.total_seconds) == ("mine", ({},), 1, None)
+    assert suite.budget_of(known.workloads["kjv_gpt"]) == "20s"
+
+
+def test_budget_is_the_workloads_own_then_the_suites_then_the_one_for_it(written: Any, known: Plugins) -> None:
+    suite = suites.load(written(GOOD), known)
+    assert suite.total_seconds == 600.0
+    assert suite.budget_of(known.workloads["digits_mlp"]) == "5s"
+    assert suite.budget_of(known.workloads["kjv_gpt"]) == "100 joules"
+    assert suite.trials == 2 * 3 * 3
+
+
+def test_the_baseline_comes_first_and_once(written: Any, known: Plugins) -> None:
+    suite = suites.load(written(GOOD + "[[techniques]]\n"), known)
+    assert [bool(chosen) for chosen in suite.sets] == [False, True, True]
+
+
+def test_windows_files_are_read(written: Any, known: Plugins) -> None:
+    plain = suites.load(written(GOOD), known)
+    assert suites.load(written(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode()), known) == plain
+    bad = GOOD.replace("mixup = {}", "mixpu = {}").replace("\n", "\r\n")
+    with pytest.raises(InvalidSuite, match=r"mine\.toml:12: there is no technique 'mixpu'"):
+        suites.load(written(bad.encode()), known)
+
+
+FAULTS = [
+    ('name = "mine"', 'nmae = "mine"', 1, "there is no key of a suite 'nmae'; did you mean 'name'?"),
+    ('name = "mine"', "name = 3", 1, 'name = 3: write text in quotes, such as name = "quick"'),
+    ('name = "mine"', 'name = "../mine"', 1, 'name = "../mine": it names a folder'),
+    ('"5s"', '"60"', 3, "budget = '60': there is no unit. Units are:\n  seconds: wall seconds, as 60s"),
+    ('"5s"', "true", 3, "budget = True: write an amount with its unit, in quotes. Units are:"),
+    ('"5s"', "-1", 3, "budget = -1: write an amount with its unit"),
+    ('"5s"', "nan", 3, "budget = nan: write an amount with its unit"),
+    ('"5s"', '""', 3, "budget = '': "),
+    ('"5s"', '"0s"', 3, "budget = '0s': "),
+    ('"5s"', '"5 joule seconds"', 3, "\n  joules: counted by a plugin"),
+    ('"5s"', '"11m"', 4, 'total = "10m" is less than budget = "11m", which is for one trial'),
+    ('"10m"', '"5M tokens"', 4, 'total = "5M tokens": it bounds the whole suite in wall time, as 10m or 1h30m'),
+    ('"10m"', '"ten"', 4, "total = 'ten': "),
+    ("[0, 1, 2]", "3", 5, "seeds = 3: write a list of whole numbers, such as [0, 1, 2]"),
+    ("[0, 1, 2]", "[0, 1.5]", 5, "seeds: 1.5 is none of whole numbers"),
+    ("[0, 1, 2]", "[0, true]", 5, "seeds: true is none of whole numbers"),
+    ("[0, 1, 2]", "[\n0,\n1,\n1]", 8, "seeds = [0, 1, 1]: 1 is listed twice"),
+    ("[0, 1, 2]", "[-1]", 5, "seeds: -1 should be a whole number from 0"),
+    ("[0, 1, 2]", "[]", 5, "seeds = []: list at least one"),
+    ("seeds = [0, 1, 2]", "", 0, "there is no seeds; write, say, seeds = [0, 1, 2]"),
+    ('["digits_mlp", "kjv_gpt"]', '"kjv_gpt"', 6, 'workloads = "kjv_gpt": write a list of names in quotes'),
+    ('["digits_mlp", "kjv_gpt"]', '["kjv_gpt", ["x"]]', 6, 'workloads: ["x"] is none of names in quotes'),
+    ('"digits_mlp", ', '"digit_mlp", ', 6, "there is no workload 'digit_mlp'; did you mean 'digits_mlp'?"),
+    ('"digits_mlp", ', '"kjv_gpt", ', 6, '"kjv_gpt" is listed twice'),
+    ("kjv_gpt = ", "kjv_gtp = ", 9, "in this suite there is no workload 'kjv_gtp'; did you mean 'kjv_gpt'?"),
+    ("kjv_gpt = ", "digits_mlp = ", 0, ""),
+    ('"100 joules"', '"-2s"', 9, "budgets.kjv_gpt = '-2s': "),
+    ('"100 joules"', "100", 9, "budgets.kjv_gpt = 100: write an amount with its unit"),
+    ('"100 joules"', '"20m"', 4, 'total = "10m" is less than budgets.kjv_gpt = "20m"'),
+    ('[budgets]\nkjv_gpt = "100 joules"', 'budgets = "5s"', 8, 'budgets = "5s": write a table'),
+    ("mixup = {}", "mixpu = {}", 12, "there is no technique 'mixpu'; did you mean 'mixup'? There is: ema, mixup"),
+    (
+        "mixup = {}",
+        "mixup = 0.2",
+        12,
+        "mixup = 0.2: write the options in a table, such as mixup = {} or",
+    ),
+    ("mixup = {}", 'budget = "5s"', 12, "budget is a key of the suite, so write it above the first [[techniques]]"),
+    ("mixup = {}", "", 11, ""),
+    ("mixup = {}", "[[techniques]]", 12, "the empty set, which is the baseline, is listed twice"),
+    ("mixup = {}", "mixup = { alpha = 0.1 }\nema = { steps = 2, decay = 0.9 }", 14, "is listed twice"),
+    ("{ alpha = 0.1 }", "{ alhpa = 0.1 }", 14, "mixup has no option 'alhpa'; it has: alpha; did you mean 'alpha'?"),
+    ("{ alpha = 0.1 }", '{ alpha = "0.1" }', 14, "mixup: option alpha is '0.1', which is text"),
+    ("{ alpha = 0.1 }", "{ alpha = [2020-01-01] }", 14, "mixup: option alpha is [datetime.date(2020, 1, 1)]; a date"),
+    ("steps = 2", "steps = 2.5", 15, "ema: option steps is 2.5, which is a number; it should be a whole number"),
+    ("steps = 2", "bias = 2", 15, "ema: option bias is 2, which is a whole number; it should be true or false"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "line", "said"), [case for case in FAULTS if case[3]])
+def test_a_fault_is_told_with_its_line(
+    right: str, wrong: str, line: int, said: str, written: Any, known: Plugins
+) -> None:
+    assert right in GOOD
+    path = written(GOOD.replace(right, wrong, 1))
+    with pytest.raises(InvalidSuite) as raised:
+        suites.load(path, known)
+    message = str(raised.value)
+    assert said in message
+    assert message.startswith(f"{path}:{line}: " if line else f"{path}: ")
+    assert message.count(str(path)) == 1
+    assert raised.value.exit_code == 2
+
+
+@pytest.mark.parametrize(("right", "wrong"), [case[:2] for case in FAULTS if not case[3]])
+def test_no_fault_is_told_where_there_is_none(right: str, wrong: str, written: Any, known: Plugins) -> None:
+    suites.load(written(GOOD.replace(right, wrong, 1)), known)
+
+
+def test_two_brackets_are_needed_for_techniques(written: Any, known: Plugins) -> None:
+    with pytest.raises(InvalidSuite, match=r"mine\.toml:3: .*write a table \[\[techniques\]\], in two brackets"):
+        suites.load(written('seeds = [0]\nworkloads = ["kjv_gpt"]\n[techniques]\nmixup = {}'), known)
+
+
+def test_a_workloads_own_budget_counts_against_the_total(written: Any, known: Plugins) -> None:
+    with pytest.raises(InvalidSuite, match=r':1: total = "5s" is less than the budget of kjv_gpt = "20s"'):
+        suites.load(written('total = "5s"\nseeds = [0]\nworkloads = ["kjv_gpt"]'), known)
+
+
+def test_defaults_that_are_written_out_make_no_other_set(written: Any, known: Plugins) -> None:
+    with pytest.raises(InvalidSuite, match=r"mine\.toml:13: the set mixup\(alpha=0\.2\) is listed twice"):
+        suites.load(written(GOOD.replace("alpha = 0.1 }\nema", "alpha = 0.2 }\n#")), known)
+
+
+def test_all_faults_are_told_at_once_in_the_order_of_the_file(written: Any, known: Plugins) -> None:
+    bad = GOOD.replace("5s", "5").replace("mixup = {}", "mixpu = {}").replace("[0, 1, 2]", "[1, 1]")
+    with pytest.raises(InvalidSuite) as raised:
+        suites.load(written(bad), known)
+    told = [line.partition("mine.toml")[2] for line in str(raised.value).splitlines() if "mine.toml" in line]
+    assert [where.split()[0] for where in told] == [":3:", ":5:", ":12:"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"name = ", r"mine\.toml: this is no TOML: Invalid value \(at end of document\)"),
+        (b"\nseeds = [0]]", r"mine\.toml: this is no TOML: .*at line 2, column 12"),
+        ('seeds = [0]\nname = "ä"'.encode("latin-1"), r"mine\.toml:2: this is no UTF-8"),
+    ],
+)
+def test_what_is_no_toml_is_told_with_its_line(text: bytes, said: str, written: Any, known: Plugins) -> None:
+    with pytest.raises(InvalidSuite, match=said):
+        suites.load(written(text), known)
+
+
+def test_suites_are_found_by_name_and_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert suites.find("quick") == suites.packaged()["quick"]
+    (tmp_path / "quick").write_text("")
+    (tmp_path / "own").write_text("")
+    (tmp_path / "own.toml").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert suites.find("quick").is_absolute()
+    assert suites.find("./quick") == Path("quick")
+    assert suites.find("own") == Path("own")
+    assert suites.find("own.toml") == Path("own.toml")
+    assert suites.find(tmp_path / "own.toml") == tmp_path / "own.toml"
+
+
+def test_suites_of_an_installed_wheel_lie_in_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "site" / "effbench"
+    (package / "suites").mkdir(parents=True)
+    (package / "suites" / "inside.toml").write_text("")
+    (tmp_path / "site" / "suites").mkdir()
+    (tmp_path / "site" / "suites" / "somebody_elses.toml").write_text("")
+    monkeypatch.setattr(suites, "__file__", str(package / "suite.py"))
+    assert suites.packaged() == {"inside": package / "suites" / "inside.toml"}
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "said"),
+    [
+        ("quik", UnknownName, r"there is no suite 'quik'; did you mean 'quick'\?"),
+        ("none.toml", InvalidSuite, r"there is no file none\.toml; effbench comes with these suites: .*quick"),
+        ("./quick/", UnknownName, r"there is no suite|no file"),
+        (".", InvalidSuite, r"\. is a folder; give the TOML file"),
+    ],
+)
+def test_what_is_no_suite(name: str, error: type[Exception], said: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((error, InvalidSuite), match=said):
+        suites.find(name)
+
+
+def test_overriding(written: Any, known: Plugins) -> None:
+    suite = suites.load(written(GOOD), known)
+    other = suite.override(
+        budget="2s",
+        total="1m",
+        seeds=[7],
+        techniques=[{"ema": {}}, {"mixup": {}}, {"ema": {}}, {}],
+        workloads=["kjv_gpt"],
+    )
+    assert (other.budget, other.total, other.seeds, other.workloads) == ("2s", "1m", (7,), ("kjv_gpt",))
+    assert other.sets == (*suite.sets, {"ema": {}})
+    assert other.budget_of(known.workloads["kjv_gpt"]) == "2s"
+    other.check(known)
+    assert suite.override() == suite
+    only = suite.override(workloads=["digits_mlp"])
+    assert only.budgets == {}
+    only.check(known)
+
+
+def test_a_suite_made_in_python_is_checked_alike(known: Plugins) -> None:
+    suite = Suite("mine", ("kjv_gtp",), (0, 0), ({"mixup": {"alhpa": 1}},), budget="5")
+    with pytest.raises(InvalidSuite) as raised:
+        suite.check(known)
+    message = str(raised.value)
+    for said in ("did you mean 'kjv_gpt'?", "0 is listed twice", "budget = '5'", "did you mean 'alpha'?"):
+        assert said in message
+    assert message.startswith("suite 'mine': ")
+
+
+def test_total_is_wall_time() -> None:
+    assert suites.wall_seconds("1h30m", "--total") == 5400
+    with pytest.raises(InvalidBudget, match="--total = 'soon'"):
+        suites.wall_seconds("soon", "--total")
+
+
+def test_plain_values_survive_json(written: Any, known: Plugins) -> None:
+    plain = suites.load(written(GOOD), known).to_plain()
+    assert json.loads(json.dumps(plain))["sets"][2] == {"mixup": {"alpha": 0.1}, "ema": {"decay": 0.9, "steps": 2}}
+
+
+@pytest.mark.parametrize("name", suites.packaged())
+def test_packaged_suites_are_right(name: str) -> None:
+    suite = suites.load(name, plugin_finder.load(strict=True))
+    assert suite.name == name
+    assert suite.summary.endswith(".")
+
+
+def test_the_quick_suite_is_what_the_readme_promises() -> None:
+    quick = read(suites.find("quick"))
+    assert (len(quick.workloads), len(quick.sets), len(quick.seeds), quick.budget) == (3, 5, 3, "5s reference")
+
+
+def test_every_key_is_explained() -> None:
+    assert set(KEYS) == set(Suite.__dataclass_fields__) - {"sets", "path"} | {"techniques"}
