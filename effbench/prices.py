@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from effbench import identity
 from effbench.execution import Job
 from effbench.planning import Cell, Settings, is_priced
+from effbench.pricing import Phase, Price
 
 if TYPE_CHECKING:
     from effbench.plugins import Plugins
@@ -39,7 +40,7 @@ def missing(cells: Iterable[Cell], known: Mapping[str, Any], plugins: Plugins, s
     """Return the cells whose price is not known, in groups that are measured in turns in one job."""
     groups: dict[tuple[str, str, int], list[Cell]] = {}
     for cell in cells:
-        if is_priced(cell) and price_key(cell, plugins, settings) not in known:
+        if is_priced(cell) and not _is_given(cell) and price_key(cell, plugins, settings) not in known:
             groups.setdefault((cell.workload, cell.budget.unit, cell.processes), []).append(cell)
     return list(groups.values())
 
@@ -74,9 +75,17 @@ def entries(
     }
 
 
+def _is_given(cell: Cell) -> bool:
+    """Tell whether the price is known without measuring: the baseline's step costs what the workload says it does."""
+    return not cell.techniques and cell.budget.unit == "reference"
+
+
 def price_of(cell: Cell, known: Mapping[str, Any], plugins: Plugins, settings: Settings) -> dict[str, Any] | None:
     """Return a cell's price as plain values, or None where its budget needs none."""
     if not is_priced(cell):
         return None
+    if _is_given(cell):
+        step_seconds = plugins.workloads[cell.workload].step_seconds
+        return Price("reference", (Phase(0.0, step_seconds, 1.0, 1.0, 1.0, 0, 0.0),)).to_plain()
     entry = known[price_key(cell, plugins, settings)]
     return {part: entry[part] for part in ("unit", "phases", "lumps")}

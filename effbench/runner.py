@@ -20,7 +20,7 @@ from effbench.outcomes import log_file, record_of, without_training
 from effbench.planning import Cell, Settings
 from effbench.records import Record
 from effbench.store import FINAL
-from effbench.suite import Suite, total_seconds
+from effbench.suite import Suite
 from effbench.trial import Trial
 
 if TYPE_CHECKING:
@@ -58,9 +58,8 @@ class Run:
 
     def seconds_left(self) -> float | None:
         """Return what is left of the suite's total, None where it has none."""
-        if not self.suite.total:
-            return None
-        return total_seconds(self.suite.total) - (time.monotonic() - self.began)
+        total = self.suite.total_seconds
+        return None if total is None else total - (time.monotonic() - self.began)
 
 
 def run_suite(
@@ -89,7 +88,8 @@ def run_suite(
     executor = executor or Local(settings.jobs, settings.named)
     run = Run(suite, plugins, store, settings, executor, Observers(plugins.manager, warn))
     try:
-        executor.start()
+        if fresh or not store.latest():
+            executor.start()  # it gets ready while this process reads data; else there may be nothing left to do
         cells = planning.cells_of(suite, plugins, settings)
         store.write_json("suite", dataclasses.asdict(suite))
         known = measure_prices(run, cells)

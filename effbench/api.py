@@ -1,0 +1,86 @@
+"""effbench from Python: the same as on the command line, in two functions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from effbench import machine
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def run(
+    suite: str | os.PathLike[str],
+    *,
+    budget: str = "",
+    total: str = "",
+    seeds: Sequence[int] = (),
+    techniques: Iterable[Mapping[str, Mapping[str, Any]] | str] = (),
+    workloads: Sequence[str] = (),
+    plugins: Iterable[str | os.PathLike[str]] = (),
+    out: str | os.PathLike[str] = "",
+    jobs: int = 0,
+    threads: int = 1,
+    device: str = "cpu",
+    data: Mapping[str, str | os.PathLike[str]] | None = None,
+    fail_fast: bool = False,
+    fresh: bool = False,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Run what a suite still lacks, and return its results, one row a trial.
+
+    suite: the name of a suite that comes with effbench, or the path of a TOML file.
+    budget: of each trial, instead of the suite's: "60s", "2000 steps", "5M tokens", ...
+    total: of the whole suite, in wall time; trials that cannot end within it are recorded as not started.
+    techniques: sets on top of the suite's: "mixup(alpha=0.1)+ema", or {"mixup": {"alpha": 0.1}, "ema": {}}.
+    workloads: train on these alone.
+    plugins: files, folders or modules that offer more techniques or workloads.
+    out: the results folder; default: results/<name of the suite>.
+    jobs: processes side by side; 0 takes as many as there are cores for `threads` each.
+
+    Raises:
+        EffbenchError: something asked for does not exist or cannot be; nothing was trained.
+    """
+    from effbench import plugins as loading
+    from effbench import suite as suites
+    from effbench.planning import Settings
+    from effbench.report.progress import observer
+    from effbench.runner import run_suite
+    from effbench.sets import parse_set
+    from effbench.store import Store
+
+    named = tuple(os.fspath(plugin) for plugin in plugins)
+    loaded = loading.load(named)
+    sets = [parse_set(chosen) if isinstance(chosen, str) else chosen for chosen in techniques]
+    asked = suites.load(os.fspath(suite), loaded).override(
+        budget=budget, total=total, seeds=seeds, techniques=sets, workloads=workloads
+    )
+    asked.check(loaded)
+    jobs = jobs or default_jobs(threads)
+    copies = {name: os.fspath(path) for name, path in (data or {}).items()}
+    settings = Settings(jobs, threads, device, named, copies)
+    if progress:
+        loaded.manager.register(observer(jobs), "progress")
+    folder = Path(out) if out else Path("results") / asked.name
+    run_suite(asked, loaded, Store(folder), settings, fail_fast=fail_fast, fresh=fresh)
+    return load_results(folder)
+
+
+def default_jobs(threads: int) -> int:
+    """Return how many trials run side by side: as many as there are cores for `threads` each."""
+    return max(1, machine.cores() // threads)
+
+
+def load_results(*folders: str | os.PathLike[str]) -> pd.DataFrame:
+    """Return the results of one or more folders, one row a trial, units in the names of the columns.
+
+    Raises:
+        EffbenchError: a folder does not exist, or cannot be read.
+    """
+    from effbench.analysis.frame import load_results as load
+
+    return load(folders)
