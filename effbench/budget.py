@@ -77,6 +77,11 @@ class Budget:
         return cls(amount, unit)
 
     @property
+    def is_counted(self) -> bool:
+        """Whether it is counted and not measured, so that like steps cost the same."""
+        return self.unit in {"reference", "steps", "epochs", "examples", "tokens", "flop"}
+
+    @property
     def is_wall(self) -> bool:
         """Whether it is counted in seconds on the wall."""
         return self.unit == "seconds"

@@ -6,6 +6,7 @@ Evaluation, curves, progress bars and checkpoints are whoever iterates. Their ti
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Iterator
 
 import torch
@@ -19,6 +20,7 @@ from effbench.recipe import Batch, Recipe, Training
 
 ALONE = Group()
 _TINY = 1e-12  # a step without a single valid target has weight 0, and gradient 0
+_WHOLE = 1.0 - 1e-8  # a budget spent but for rounding
 
 
 def start(
@@ -61,22 +63,28 @@ def train(training: Training, budget: Budget, clock: Clock) -> Iterator[Training
     """
     recipe, ledger = training.recipe, training.ledger
     positions = Positions(recipe.sampler(training))
-    milestones = sorted(recipe.milestones, key=lambda milestone: milestone.progress, reverse=True)
-    ahead = Lookahead()
+    milestones = deque(sorted(recipe.milestones, key=lambda milestone: milestone.progress))
+    ahead = Lookahead(steady=budget.is_counted)
     while True:
         ledger.switch("data")
-        spent = training.group.agree(budget.progress(clock.spent(training)))
-        training.progress = max(training.progress, spent)
+        look_at_clock(training, budget, clock)
+        while milestones and milestones[0].progress <= training.progress < 1.0:
+            with training.extra():
+                milestones.popleft().action(training)
+            look_at_clock(training, budget, clock)
         if training.progress >= 1.0:
             ledger.switch("idle")
             return
-        while milestones and milestones[-1].progress <= training.progress:
-            with training.extra():
-                milestones.pop().action(training)
         set_rate(training, recipe.lr_schedule(ahead.of(training.progress)))
         take_step(training, positions)
         ledger.switch("idle")
         yield training
+
+
+def look_at_clock(training: Training, budget: Budget, clock: Clock) -> None:
+    """Bring `training.progress` up to date, the same on all ranks; it never falls."""
+    spent = training.group.agree(budget.progress(clock.spent(training)))
+    training.progress = max(training.progress, spent)
 
 
 def take_step(training: Training, positions: Positions) -> None:
@@ -120,23 +128,34 @@ class Positions:
         self._chunks, self._rest = chunks, torch.empty(0, dtype=torch.long)
 
     def take(self, count: int) -> Tensor:
-        """Return the next (count,) positions."""
+        """Return the next (count,) positions.
+
+        Raises:
+            InvalidTechnique: none are asked for, or none are left.
+        """
+        if count < 1:
+            raise InvalidTechnique(f"the batch size is {count}; a step needs one example at the least")
         while len(self._rest) < count:
             chunk = next(self._chunks, None)
             if chunk is None:
                 raise InvalidTechnique("the sampler came to an end; a sampler yields chunks of positions without end")
+            if not len(chunk):
+                raise InvalidTechnique("the sampler yielded a chunk without positions; are there examples left?")
             self._rest = torch.cat([self._rest, chunk]) if len(self._rest) else chunk
         taken, self._rest = self._rest[:count], self._rest[count:]
         return taken
 
 
 class Lookahead:
-    """Tells the progress at which a step will probably end; never less than it told before."""
+    """Tells the progress at which a step will probably end; never less than it told before.
 
-    __slots__ = ("_last", "_share", "_told")
+    steady: whether the first step is like the others. Where time is measured it is not: it may compile and warm up.
+    """
 
-    def __init__(self) -> None:
-        self._last, self._share, self._told = 0.0, 0.0, 0.0
+    __slots__ = ("_last", "_share", "_steady", "_told")
+
+    def __init__(self, *, steady: bool) -> None:
+        self._steady, self._last, self._share, self._told = steady, 0.0, 0.0, 0.0
 
     def of(self, progress: float) -> float:
         """Return the expected progress at the end of a step that starts at `progress`.
@@ -144,9 +163,10 @@ class Lookahead:
         A step is expected to take as long as the shorter of the last two, so that one hiccup moves nothing.
         """
         share, self._last = progress - self._last, progress
-        expected = min(share, self._share) if self._share else share
+        expected = min(share, self._share) if self._share or not self._steady else share
         self._share = share
-        self._told = max(self._told, min(1.0, progress + expected + 1e-12))
+        end = progress + expected
+        self._told = max(self._told, end if end < _WHOLE else 1.0)
         return self._told
 
 
