@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import torch
@@ -14,9 +15,14 @@ IGNORED = -100  # a target that does not count
 
 
 def shuffled(training: Training) -> Iterator[Tensor]:
-    """Yield every position once, in a new random order in every epoch, without end."""
-    while True:
-        yield torch.randperm(len(training.recipe.dataset), generator=training.order)
+    """Yield every position once, in a new random order in every epoch, without end.
+
+    Each epoch has a generator of its own, so that it is the same whatever else was drawn from `training.order`: masks
+    for batches of another size, say.
+    """
+    for epoch in itertools.count():
+        order = torch.Generator().manual_seed(training.order.initial_seed() + epoch)
+        yield torch.randperm(len(training.recipe.dataset), generator=order)
 
 
 def by_position(positions: Tensor, training: Training) -> Batch:
