@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 
-import torch
 from torch import nn
 from torch.optim import Optimizer
 
@@ -17,28 +17,42 @@ def operate(training: Training, edit: Callable[[nn.Module], Origin | None]) -> N
     """Let `edit` change the model in place, then rebuild what hangs on its parameters.
 
     edit: changes the model; returns new parameter -> parameter whose optimizer state it inherits (or None). Parameters
-        that stay keep their state; new ones without an origin start afresh.
+        that stay keep their state; new ones without an origin start afresh, and so do those that changed their shape.
 
-    The optimizer is built anew by the recipe, the model placed anew, and `training.generation` goes up, which tells
-    those who keep tensors by parameter (averages, masks) to look again.
+    The model is placed anew, the optimizer built anew by the recipe at the rates of the moment, and
+    `training.generation` goes up, which tells those who keep tensors by parameter (averages, masks) to look again.
     """
     old = training.optimizer
+    shapes = {p: p.shape for group in old.param_groups for p in group["params"]}
     origin = edit(training.model) or {}
-    new = training.recipe.optimizer(training.model)
-    rates = {id(p): g["initial_lr"] for g in old.param_groups for p in g["params"]}
-    for group in new.param_groups:
-        known = [rates[id(p)] for p in group["params"] if id(p) in rates]
-        group.setdefault("initial_lr", known[0] if known else group["lr"])
-    carry_state(old, new, origin)
-    training.optimizer = new
-    training.forward = training.recipe.placement(training.model)
+    for parameter, shape in shapes.items():
+        if parameter.shape != shape:
+            for member in members(old):
+                member.state.pop(parameter, None)
+    training.forward = training.recipe.placement(training.model)  # first: it may move parameters, or replace them
+    training.optimizer = training.recipe.optimizer(training.model)
+    carry_rates(old, training.optimizer)
+    carry_state(old, training.optimizer, origin)
     training.generation += 1
+
+
+def carry_rates(old: Optimizer, new: Optimizer) -> None:
+    """Give each group of `new` the rates, peak and present, of the parameters that it shares with `old`.
+
+    A group of new parameters alone has the peak that it was built with, and stands where the schedule stands.
+    """
+    rates = {p: (group["initial_lr"], group["lr"]) for group in old.param_groups for p in group["params"]}
+    factor = max((now / peak for peak, now in rates.values() if peak), default=1.0)
+    for group in new.param_groups:
+        built = (group["lr"], group["lr"] * factor)
+        peak, group["lr"] = next((rates[p] for p in group["params"] if p in rates), built)
+        group.setdefault("initial_lr", peak)
 
 
 def carry_state(old: Optimizer, new: Optimizer, origin: Origin) -> None:
     """Copy the optimizer state of each parameter of `new` from the same parameter in `old`, or from its origin.
 
-    State whose shape no longer fits is left out.
+    State of an origin that has another shape is left out.
     """
     states = {p: state for member in members(old) for p, state in member.state.items()}
     for member in members(new):
@@ -46,10 +60,7 @@ def carry_state(old: Optimizer, new: Optimizer, origin: Origin) -> None:
             for parameter in group["params"]:
                 source = origin.get(parameter, parameter)
                 if source in states and source.shape == parameter.shape:
-                    member.state[parameter] = {
-                        name: value.clone() if isinstance(value, torch.Tensor) else value
-                        for name, value in states[source].items()
-                    }
+                    member.state[parameter] = copy.deepcopy(states[source])
 
 
 def members(optimizer: Optimizer) -> tuple[Optimizer, ...]:
