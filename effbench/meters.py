@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from effbench.clock import Ledger
 from effbench.hookspecs import hookimpl
 from effbench.recipe import Training
 from effbench.train import Positions, take_step
@@ -33,9 +36,8 @@ def flop_of_a_step(training: Training) -> float:
 
     Attention runs by its MATH backend meanwhile: the counter sees none of the operations of the CPU's flash kernel.
     """
-    positions = Positions(training.recipe.sampler(training))
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        take_step(training, positions)
+        step_aside(training)
     return float(counter.get_total_flops())
 
 
@@ -44,22 +46,27 @@ def peak_memory_of_a_step(training: Training) -> float | None:
 
     On a GPU the allocator's own peak; on the CPU the running sum of the profiler's allocations, exact to the byte.
     """
-    positions = Positions(training.recipe.sampler(training))
     device = next(training.model.parameters()).device
     if device.type == "cuda":
         before = torch.cuda.memory_allocated(device)
         torch.cuda.reset_peak_memory_stats(device)
-        take_step(training, positions)
+        step_aside(training)
         return (torch.cuda.max_memory_allocated(device) - before) / MIB
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
-        take_step(training, positions)
+        step_aside(training)
     return peak_of_allocations(profile) / MIB
+
+
+def step_aside(training: Training) -> None:
+    """Take one more step that counts for nothing: no step, no example, no second of the run's."""
+    aside = dataclasses.replace(training, ledger=Ledger())
+    take_step(aside, Positions(aside.recipe.sampler(aside)))
 
 
 def peak_of_allocations(profile: torch.profiler.profile) -> int:
     """Return the highest running sum, bytes, of the allocations and releases that a profile saw."""
     held = peak = 0
-    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]  # type: ignore[union-attr]
+    events: list[Any] = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]  # type: ignore[union-attr]
     for event in sorted(events, key=lambda event: event.start_ns()):
         held += event.nbytes()
         peak = max(peak, held)
