@@ -68,10 +68,7 @@ class Record:
     examples_per_second: float | None = None  # steady state: without the first step
     parameters: int | None = None
     peak_memory_mib: float | None = None
-    measured: dict[str, float] = field(
-        default_factory=dict
-    )  # by meters of plugins: name with its unit -> value
-    measured: dict[str, float] = field(default_factory=dict)  # what plugins' meters found
+    measured: dict[str, float] = field(default_factory=dict)  # by meters of plugins: name with its unit -> value
     overrun_seconds: float = 0.0
     price: dict[str, Any] | None = None  # the price list's entry that turned reference-seconds into steps
     processes: int = 1
@@ -84,7 +81,6 @@ class Record:
     log: str = ""  # file name below the results folder
     started: str = ""  # ISO 8601, UTC
     finished: str = ""
-    identity: dict[str, str] = field(default_factory=dict)  # what the key is made of, part by part
     identity: dict[str, str] = field(default_factory=dict)  # what the result depends on, part by part
     key: str = ""  # content key, made of the identity: equal keys mean the same work
 

@@ -123,9 +123,7 @@ class Store:
             try:
                 return json.loads(file.read_text(encoding="utf-8"))
             except ValueError as fault:
-                raise EffbenchError(
-                    f"{file} is no JSON ({fault}); delete it, or restore it from a copy"
-                ) from fault
+                raise EffbenchError(f"{file} is no JSON ({fault}); delete it, or restore it from a copy") from fault
 
     def write_json(self, name: str, value: Any) -> None:
         """Replace `<name>.json` of the folder at one stroke: a reader sees the old file or the new one.

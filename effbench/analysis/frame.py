@@ -75,10 +75,9 @@ def to_frame(records: Iterable[Record]) -> pd.DataFrame:
 
 
 def _row(record: Record) -> dict[str, Any]:
-    row = {name: getattr(record, name) for name in _PLAIN}
+    row = {**record.measured, **{name: getattr(record, name) for name in _PLAIN}}
     row |= {f"{split}_{metric}": v for split, found in record.metrics.items() for metric, v in found.items()}
     row |= {f"ledger_{line}_seconds": seconds for line, seconds in record.ledger.items()}
-    row |= record.measured
     row |= {f"version_{package}": version for package, version in record.versions.items()}
     row |= {name: json.dumps(plain(getattr(record, name)), ensure_ascii=False) for name in _AS_JSON}
     return row

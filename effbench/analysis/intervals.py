@@ -93,8 +93,8 @@ def holm(p_values: Sequence[float], confidence: float = CONFIDENCE) -> list[Holm
     """Correct a family of p values so that, with the given confidence, none of its rejections is false.
 
     The i-th smallest of m is held against alpha / (m - i + 1), until one fails; it and all larger ones fail
-    (Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of Statistics 6, 1979).
-    An interval of confidence 1 - `level` excludes zero exactly when its hypothesis is rejected.
+    (Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scand. J. Statist. 6, 1979). An interval
+    of confidence 1 - `level` excludes zero exactly when its hypothesis is rejected.
     """
     alpha, m = 1.0 - confidence, len(p_values)
     order = sorted(range(m), key=lambda i: p_values[i])

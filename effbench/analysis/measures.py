@@ -37,9 +37,7 @@ class Measure:
 
     def read(self, record: Record) -> float | None:
         """Return the number, which may be NaN or infinite, or None where the record has none."""
-        found = (
-            record.metrics.get(self.split, {}).get(self.name) if self.split else getattr(record, self.name)
-        )
+        found = record.metrics.get(self.split, {}).get(self.name) if self.split else getattr(record, self.name)
         return None if found is None else float(found)
 
     def better(self, a: float, b: float) -> bool:
@@ -52,7 +50,7 @@ class Measure:
 
 
 def measure(records: Sequence[Record], name: str | None = None) -> Measure:
-    """Return the measure of this name: a metric, `split/metric`, or a cost; without a name, the headline metric.
+    """Return the measure of this name: a metric, `split/metric`, or a cost; by default the headline metric.
 
     Metrics are those on test; on validation where no record has a test.
 
@@ -66,9 +64,7 @@ def measure(records: Sequence[Record], name: str | None = None) -> Measure:
     for each in [split] if split else ["test", "validation"]:
         if any(metric in record.metrics.get(each, {}) for record in records):
             return Measure(metric, each, metric, _direction(metric, records))
-    if name == headline(records) and not any(
-        record.metrics for record in records
-    ):  # nothing came of any trial
+    if name == headline(records) and not any(record.metrics for record in records):  # nothing came of any trial
         return Measure(metric, "test", metric or "metric", _direction(metric, records))
     raise UnknownName("metric", name, known_measures(records))
 
@@ -81,9 +77,7 @@ def headline(records: Iterable[Record]) -> str:
 
 def known_measures(records: Iterable[Record]) -> list[str]:
     """Return the names that `measure` knows for these records."""
-    splits = [
-        (split, metric) for record in records for split, found in record.metrics.items() for metric in found
-    ]
+    splits = [(split, metric) for record in records for split, found in record.metrics.items() for metric in found]
     names = {metric for _, metric in splits} | {f"{split}/{metric}" for split, metric in splits}
     return sorted(names | set(COSTS))
 

@@ -14,8 +14,8 @@ from effbench.records import Record
 class TimeToTarget:
     """Over the seeds of a set: how many reached the target, and what it took those that did.
 
-    Runs that stop short of the target are right-censored: they would have needed more than their budget. A mean over
-    the others alone would flatter the set, so `estimate` has one only where all seeds got there.
+    Runs that stop short of the target are right-censored: they would have needed more than their budget. A mean
+    over the others alone would flatter the set, so `estimate` has one only where all seeds got there.
     """
 
     reached: int
@@ -24,10 +24,10 @@ class TimeToTarget:
 
 
 def spent_at_target(record: Record) -> float | None:
-    """Return what was spent, in the budget's unit, when the curve first met the target; None where it did not.
+    """Return what was spent, in the budget's unit, when the curve first met the target; None if it never did.
 
-    The curve is taken as straight between two evaluations, so that the result hardly depends on how often a run
-    is evaluated. A target that the first evaluation already meets counts as met there.
+    The curve is taken as straight between two evaluations, so that the result hardly depends on how often a
+    run is evaluated. A target that the first evaluation already meets counts as met there.
     """
     if record.target is None or not record.metric:
         return None
@@ -47,9 +47,13 @@ def spent_at_target(record: Record) -> float | None:
 
 
 def time_to_target(records: Sequence[Record], confidence: float = CONFIDENCE) -> TimeToTarget | None:
-    """Sum up what it took the scored runs of a set to reach their target; None where there is no target."""
+    """Sum up what it took the tried runs of a set; None where there is no target.
+
+    A run that broke down did not get there, whatever its curve did before.
+    """
     if all(record.target is None for record in records):
         return None
-    found = [spent for record in records if (spent := spent_at_target(record)) is not None]
+    done = [spent_at_target(record) for record in records if record.status == "ok"]
+    found = [spent for spent in done if spent is not None]
     complete = len(found) == len(records)
     return TimeToTarget(len(found), len(records), estimate(found, confidence) if complete else Estimate(0))

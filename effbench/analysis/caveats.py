@@ -1,0 +1,115 @@
+"""What a comparison cannot vouch for, in sentences for its reader."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from effbench.analysis.groups import Group
+from effbench.analysis.measures import Measure
+from effbench.records import Record
+
+if TYPE_CHECKING:
+    from effbench.analysis.comparison import SetResult
+
+_NAMES = 3  # sets that a sentence names before it counts the rest
+_MACHINE = ("processor", "cores", "system", "device")
+
+
+def caveats(group: Group, measure: Measure, results: Sequence[SetResult]) -> list[str]:
+    """Return what to know before believing the numbers of a group; empty where nothing is amiss."""
+    ran = [record for record in group.records if record.status != "not_started"]
+    return [
+        *_few_seeds(group),
+        *_baseline(results),
+        *_unpaired(results),
+        *_equal_differences(results),
+        *_direction(measure),
+        *_mixed(ran, "threads for each trial", lambda record: str(record.threads)),
+        *_mixed(ran, "trials at a time", lambda record: str(record.jobs)),
+        *_mixed(ran, "machines", machine),
+        *_versions(ran),
+        *_own_warnings(group.records),
+    ]
+
+
+def machine(record: Record) -> str:
+    """Return what the record says of the machine, in one line; "" where it says nothing."""
+    found = {key: record.environment.get(key) for key in _MACHINE}
+    cores = f"{found['cores']} cores" if found["cores"] else ""
+    device = found["device"] if found["device"] != "cpu" else ""
+    return ", ".join(str(part) for part in (device, found["processor"], cores, found["system"]) if part)
+
+
+def _few_seeds(group: Group) -> Iterable[str]:
+    if len(group.seeds) == 1:
+        yield "one seed: no spread is known, so nothing can be said to be better or worse; run more seeds"
+    elif len(group.seeds) == 2:
+        yield "two seeds: intervals from two values are very wide; five seeds or more are better"
+
+
+def _baseline(results: Sequence[SetResult]) -> Iterable[str]:
+    baseline = [each for each in results if each.is_baseline]
+    if results and not baseline:
+        yield "there is no record of the baseline here, so there is nothing to compare with"
+    elif baseline and not baseline[0].is_complete:
+        yield f"the baseline is scored on {len(baseline[0].values)} of {baseline[0].planned} seeds only"
+
+
+def _unpaired(results: Sequence[SetResult]) -> Iterable[str]:
+    baseline = next((each for each in results if each.is_baseline), None)
+    alone = [each.label for each in results if baseline is not None and set(each.values) - set(baseline.values)]
+    if alone:
+        yield f"some seeds have no run of the baseline to pair with, and count for the mean only: {_names(alone)}"
+
+
+def _equal_differences(results: Sequence[SetResult]) -> Iterable[str]:
+    equal = [
+        each.label
+        for each in results
+        if each.difference is not None and each.difference.n > 1 and each.difference.low is None
+    ]
+    if equal:
+        yield (
+            f"equal differences on all seeds give no spread to judge by, so no interval: {_names(equal)}; "
+            "run more seeds"
+        )
+
+
+def _direction(measure: Measure) -> Iterable[str]:
+    if measure.higher_is_better is None:
+        yield f"no record says whether more or less {measure.title} is better, so there are no verdicts"
+
+
+def _mixed(records: Sequence[Record], what: str, read: Callable[[Record], str]) -> Iterable[str]:
+    """Warn when records differ in what they should have in common."""
+    found = [(value, record) for record in records if (value := read(record))]
+    values = Counter(value for value, _ in found)
+    if len(values) > 1:
+        parts = [
+            f"{value} in {count} {_plural('record', count)} ({_names(r.label for v, r in found if v == value)})"
+            for value, count in values.most_common()
+        ]
+        yield f"different {what}, so speeds and spent time may not compare: {'; '.join(parts)}"
+
+
+def _versions(records: Sequence[Record]) -> Iterable[str]:
+    for package in sorted({package for record in records for package in record.versions}):
+        yield from _mixed(records, f"versions of {package}", lambda r, p=package: r.versions.get(p, ""))  # type: ignore[misc]
+
+
+def _own_warnings(records: Sequence[Record]) -> Iterable[str]:
+    counted = Counter(warning for record in records for warning in record.warnings)
+    for warning, count in counted.most_common():
+        yield f"{warning} ({count} of {len(records)} {_plural('record', len(records))})"
+
+
+def _names(labels: Iterable[str]) -> str:
+    names = list(dict.fromkeys(labels))
+    more = len(names) - _NAMES
+    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _plural(noun: str, count: int) -> str:
+    return noun if count == 1 else noun + "s"

@@ -1,0 +1,198 @@
+"""Each set of techniques against the baseline, seed by seed, at the end of the same budget."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from effbench.analysis.caveats import caveats
+from effbench.analysis.groups import BASELINE, BROKEN, Group, grouped
+from effbench.analysis.intervals import CONFIDENCE, Estimate, estimate
+from effbench.analysis.measures import Measure, measure
+from effbench.analysis.targets import TimeToTarget, time_to_target
+from effbench.analysis.verdicts import Verdict, corrected, is_told_apart, paired, verdict
+from effbench.errors import UnknownName
+from effbench.records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class SetResult:
+    """What is known of one set of techniques in one table."""
+
+    label: str
+    techniques: Mapping[str, Mapping[str, Any]]
+    records: Sequence[Record]  # one a seed
+    planned: int  # seeds
+    values: Mapping[int, float]  # seed -> measure of the runs that are scored: finite, status ok
+    nonfinite: Sequence[float]  # NaN and infinite measures of runs that ended well otherwise
+    mean: Estimate
+    difference: Estimate | None  # to the baseline, paired; None for the baseline, and where no seed pairs
+    p_value: float | None
+    p_adjusted: float | None  # by Holm, over the sets of this table
+    verdict: Verdict | None  # None for the baseline
+    best: bool
+    time_to_target: TimeToTarget | None
+    examples_per_second: Estimate
+    relative_speed: float | None  # to the baseline: geometric mean of the ratios of paired seeds
+    peak_memory_mib: float | None  # of the seed that needed most
+    setup_seconds: Estimate
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether this is the empty set."""
+        return not self.techniques
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every planned seed is scored."""
+        return len(self.values) == self.planned
+
+    @property
+    def statuses(self) -> Counter[str]:
+        """How many records have which status."""
+        return Counter(record.status for record in self.records)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One table's worth of results: baseline first, then from best to worst, incomplete ones last."""
+
+    group: Group
+    measure: Measure
+    confidence: float
+    results: Sequence[SetResult]
+    caveats: Sequence[str]  # what the numbers cannot vouch for
+
+
+def compare(
+    records: Iterable[Record],
+    metric: str | None = None,
+    workload: str | None = None,
+    *,
+    confidence: float = CONFIDENCE,
+    noise_floor: float = 0.0,
+) -> list[Comparison]:
+    """Compare all sets with the baseline, for each workload and budget by itself.
+
+    metric: what to compare (see `measures.measure`); each workload's headline metric by default.
+    workload: compare on this one alone.
+    noise_floor: differences up to this size are noise, in units of the metric.
+
+    Runs are paired by seed: a seed fixes the first weights and the order of examples. The intervals of the
+    differences are Student's t, widened by Holm's correction over the sets of a table, and the verdict comes from
+    them. A set is *best* when its verdict is `better`, all its seeds are scored, and it cannot be told apart (paired,
+    uncorrected) from the complete set with the best mean. Incomplete sets sort below complete ones.
+
+    Raises:
+        UnknownName: there is no such workload, or no record with such a metric.
+    """
+    found = list(records)
+    if workload is not None:
+        if workload not in (known := {record.workload for record in found}):
+            raise UnknownName("workload", workload, known, "among these records ")
+        found = [record for record in found if record.workload == workload]
+    if metric is not None and found:
+        measure(found, metric)
+    comparisons = []
+    for group in grouped(found):
+        try:
+            chosen = measure(group.records, metric)
+        except UnknownName:
+            continue  # another workload's metric
+        comparisons.append(_compared(group, chosen, confidence, noise_floor))
+    return comparisons
+
+
+def _compared(group: Group, chosen: Measure, confidence: float, noise_floor: float) -> Comparison:
+    planned = len(group.seeds)
+    baseline = _measured(group.sets.get(BASELINE, []), chosen, planned, confidence)
+    results = [_measured(records, chosen, planned, confidence) for records in group.sets.values()]
+    differences = [None if each.is_baseline else paired(each.values, baseline.values, confidence) for each in results]
+    judged = []
+    for each, (difference, holm) in zip(results, corrected(differences, confidence), strict=True):
+        said = None if each.is_baseline else _verdict(each, difference, chosen, noise_floor)
+        judged.append(
+            dataclasses.replace(
+                each,
+                difference=difference,
+                p_value=difference.p_value if difference else None,
+                p_adjusted=holm.adjusted if holm else None,
+                verdict=said,
+                relative_speed=None if each.is_baseline else _relative_speed(each, baseline),
+            )
+        )
+    ranked = sorted(_marked(judged, chosen), key=lambda each: _rank(each, chosen))
+    return Comparison(group, chosen, confidence, ranked, caveats(group, chosen, ranked))
+
+
+def _measured(records: Sequence[Record], chosen: Measure, planned: int, confidence: float) -> SetResult:
+    ok = [record for record in records if record.status == "ok"]
+    read = {record.seed: value for record in ok if (value := chosen.read(record)) is not None}
+    values = {seed: value for seed, value in read.items() if math.isfinite(value)}
+    memory = [record.peak_memory_mib for record in ok if record.peak_memory_mib is not None]
+    speeds = [record.examples_per_second for record in ok if record.examples_per_second is not None]
+    tried = [record for record in ok if record.seed in values] + [r for r in records if r.status in BROKEN]
+    return SetResult(
+        label=records[0].label if records else "baseline",
+        techniques=records[0].techniques if records else {},
+        records=records,
+        planned=planned,
+        values=values,
+        nonfinite=[value for value in read.values() if not math.isfinite(value)],
+        mean=estimate(list(values.values()), confidence),
+        difference=None,
+        p_value=None,
+        p_adjusted=None,
+        verdict=None,
+        best=False,
+        time_to_target=time_to_target(tried, confidence),
+        examples_per_second=estimate(speeds, confidence),
+        relative_speed=None,
+        peak_memory_mib=max(memory, default=None),
+        setup_seconds=estimate([record.setup_seconds for record in ok], confidence),
+    )
+
+
+def _verdict(each: SetResult, difference: Estimate | None, chosen: Measure, floor: float) -> Verdict:
+    if set(each.statuses) == {"skipped"}:
+        return Verdict.SKIPPED
+    return verdict(
+        difference,
+        scored=len(each.values),
+        planned=each.planned,
+        broken=sum(record.status in BROKEN for record in each.records) + len(each.nonfinite),
+        higher=chosen.higher_is_better,
+        floor=floor,
+    )
+
+
+def _relative_speed(each: SetResult, baseline: SetResult) -> float | None:
+    usual = {r.seed: r.examples_per_second for r in baseline.records if r.status == "ok"}
+    ratios = [
+        math.log(record.examples_per_second / theirs)
+        for record in each.records
+        if record.status == "ok" and record.examples_per_second and (theirs := usual.get(record.seed))
+    ]
+    return math.exp(math.fsum(ratios) / len(ratios)) if ratios else None
+
+
+def _marked(results: Sequence[SetResult], chosen: Measure) -> list[SetResult]:
+    complete = [each for each in results if each.is_complete and each.mean.mean is not None]
+    if not complete:
+        return list(results)
+    leader = min(complete, key=lambda each: chosen.badness(each.mean.mean or 0.0))
+    return [
+        dataclasses.replace(each, best=True)
+        if each.verdict is Verdict.BETTER and not is_told_apart(each.values, leader.values)
+        else each
+        for each in results
+    ]
+
+
+def _rank(each: SetResult, chosen: Measure) -> tuple[bool, int, float, str]:
+    tier = 0 if each.is_complete else 1 if each.values else 2 if each.verdict is not Verdict.SKIPPED else 3
+    return not each.is_baseline, tier, chosen.badness(each.mean.mean or 0.0), each.label

@@ -1,0 +1,52 @@
+"""Tables as GitHub-flavoured Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from effbench.report.console import visible
+from effbench.report.table import Column, Row, Table
+
+_KINDS = {"problem": "Not scored", "caveat": "Caveats", "note": "How to read it"}
+#: What GitHub's Markdown or HTML would act on in a cell. An underscore inside a word is no mark-up there.
+_ACTIVE = re.compile(r"([\\|*`<~]|(?<!\w)_|_(?!\w)|\](?=\()|&(?=#?\w+;))")
+
+
+def to_markdown(tables: Sequence[Table]) -> str:
+    """Write tables with a heading each; names appear as they are, whatever characters they have."""
+    return "\n\n".join(_section(table) for table in tables)
+
+
+def _section(table: Table) -> str:
+    lines = [
+        f"### {_escaped(table.title)}",
+        "",
+        _escaped(f"{table.caption[:1].upper()}{table.caption[1:]}."),
+        "",
+        _line([_escaped(column.title) for column in table.columns]),
+        _line(["---" if column.align == "left" else "---:" for column in table.columns]),
+        *(_line(_cells(row, table.columns)) for row in table.rows),
+    ]
+    for kind, title in _KINDS.items():
+        found = [remark.text for remark in table.remarks if remark.kind == kind]
+        if found:
+            lines += ["", f"{title}:", "", *(f"- {_escaped(text)}" for text in found)]
+    return "\n".join(lines)
+
+
+def _cells(row: Row, columns: Sequence[Column]) -> list[str]:
+    """Return the cells of a row; the best are bold."""
+    cells = [_escaped(cell) for cell in row.cells]
+    if not row.best:
+        return cells
+    bold = {"technique", "mean", "verdict"}
+    return [f"**{cell}**" if column.key in bold else cell for cell, column in zip(cells, columns, strict=True)]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    return "<br>".join(_ACTIVE.sub(r"\\\1", visible(line)) for line in text.splitlines())

@@ -1,0 +1,170 @@
+"""From records to tables: which columns there are, and what stands in them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from effbench.analysis.comparison import Comparison, SetResult, compare
+from effbench.budget import Budget
+from effbench.errors import InvalidBudget
+from effbench.records import Record, plain
+from effbench.report import numbers
+from effbench.report.numbers import NOTHING, TIMES
+from effbench.report.remarks import SECONDS, problems_of, remarks
+from effbench.report.table import Column, Row, Table, Value
+
+
+def comparison_table(records: Iterable[Record], metric: str | None = None, workload: str | None = None) -> list[Table]:
+    """Return one table for each workload and budget: every set of techniques against the baseline.
+
+    metric: what to compare: a metric, `validation/<metric>`, or a cost such as `peak_memory_mib`; by default the
+        headline metric of each workload, on test.
+    workload: show this one alone.
+
+    Raises:
+        UnknownName: there is no such workload, or no record with such a metric.
+    """
+    comparisons = compare(records, metric, workload)
+    alike = Counter((each.group.workload, each.group.budget) for each in comparisons)
+    return [to_table(each, alike[each.group.workload, each.group.budget] > 1) for each in comparisons]
+
+
+def to_table(comparison: Comparison, apart: bool = False) -> Table:
+    """Return the table of a comparison.
+
+    apart: whether records of the same workload and budget stand in other tables, since they do not compare.
+    """
+    group, measure = comparison.group, comparison.measure
+    columns = _columns(comparison)
+    where = f" ({' '.join(part for part in (group.clock, group.version) if part)})" if apart else ""
+    seeds = f"{len(group.seeds)} seed{'s' if len(group.seeds) != 1 else ''}"
+    return Table(
+        title=f"{group.workload}, {group.budget}{where}",
+        caption=f"{measure.split} {measure.title}, {seeds}".strip(),
+        columns=columns,
+        rows=tuple(_row(each, comparison, columns) for each in comparison.results),
+        remarks=remarks(comparison, apart=apart),
+    )
+
+
+def _columns(comparison: Comparison) -> tuple[Column, ...]:
+    """Return the columns that have something to show."""
+    results, clock = comparison.results, comparison.group.clock
+    unit = "s" if clock in SECONDS else clock or "spent"
+    wanted = [
+        (Column("technique", "technique"), True),
+        (Column("n", "n", "right"), True),
+        (Column("mean", comparison.measure.title, "decimal"), True),
+        (Column("difference", "Δ vs baseline", "decimal"), any(each.difference for each in results)),
+        (Column("verdict", "verdict"), any(each.verdict for each in results)),
+        (
+            Column("time_to_target", f"{unit} to target", "decimal", optional=True),
+            any(each.time_to_target for each in results),
+        ),
+        (
+            Column("examples_per_second", "examples/s", "decimal", optional=True),
+            any(each.examples_per_second.n for each in results),
+        ),
+        (
+            Column("peak_memory_mib", "peak MiB", "decimal", optional=True),
+            any(each.peak_memory_mib is not None for each in results),
+        ),
+        (
+            Column("setup_seconds", "set-up s", "decimal", optional=True),
+            any(each.setup_seconds.n for each in results),
+        ),
+    ]
+    return tuple(column for column, shown in wanted if shown)
+
+
+def _row(each: SetResult, comparison: Comparison, columns: Sequence[Column]) -> Row:
+    texts = {
+        "technique": each.label,
+        "n": f"{len(each.values)}/{each.planned}",
+        "mean": _mean(each),
+        "difference": numbers.difference(each.difference) if each.difference else NOTHING,
+        "verdict": (each.verdict or NOTHING) + (" ★" if each.best else ""),
+        "time_to_target": _time_to_target(each, comparison),
+        "examples_per_second": _speed(each),
+        "peak_memory_mib": _number(each.peak_memory_mib),
+        "setup_seconds": _number(each.setup_seconds.mean),
+    }
+    cells = tuple(texts[column.key] for column in columns)
+    return Row(cells, row_values(each, comparison), str(each.verdict or ""), each.best)
+
+
+def _mean(each: SetResult) -> str:
+    marks = Counter(map(numbers.nonfinite, each.nonfinite))
+    if not each.values:
+        return ", ".join(marks) or NOTHING
+    found = ", ".join(f"{count} {mark}" for mark, count in marks.items())
+    return numbers.mean(each.mean) + (f" ({found})" if found else "")
+
+
+def _time_to_target(each: SetResult, comparison: Comparison) -> str:
+    found = each.time_to_target
+    if found is None or not found.seeds:
+        return NOTHING
+    if found.estimate.mean is not None:
+        return numbers.mean(found.estimate)
+    return f"{found.reached}/{found.seeds} reached" if found.reached else f"> {_budget_amount(comparison)}"
+
+
+def _budget_amount(comparison: Comparison) -> str:
+    group = comparison.group
+    try:
+        return numbers.exact(Budget.parse(group.budget, more_units=[group.clock]).amount)
+    except InvalidBudget:
+        return "budget"  # of a plugin's clock that no record names
+
+
+def _speed(each: SetResult) -> str:
+    ratio = f" ({each.relative_speed:.2f}{TIMES})" if each.relative_speed is not None else ""
+    return _number(each.examples_per_second.mean) + ratio
+
+
+def _number(value: float | None) -> str:
+    return NOTHING if value is None else numbers.significant(value)
+
+
+def row_values(each: SetResult, comparison: Comparison) -> dict[str, Value]:
+    """Return the numbers of a row in full precision, under the same keys for all rows of all tables."""
+    group, measure = comparison.group, comparison.measure
+    target = each.time_to_target
+    return {
+        "workload": group.workload,
+        "budget": group.budget,
+        "clock": group.clock,
+        "effbench": group.version,
+        "technique": each.label,
+        "techniques": json.dumps(plain(each.techniques), ensure_ascii=False),
+        "split": measure.split,
+        "metric": measure.name,
+        "n": len(each.values),
+        "seeds": each.planned,
+        "mean": each.mean.mean,
+        "mean_low": each.mean.low,
+        "mean_high": each.mean.high,
+        "difference": each.difference.mean if each.difference else None,
+        "difference_low": each.difference.low if each.difference else None,
+        "difference_high": each.difference.high if each.difference else None,
+        "pairs": each.difference.n if each.difference else 0,
+        "p_value": each.p_value,
+        "p_holm": each.p_adjusted,
+        "verdict": str(each.verdict or ""),
+        "best": each.best,
+        "spent_at_target": target.estimate.mean if target else None,
+        "spent_at_target_low": target.estimate.low if target else None,
+        "spent_at_target_high": target.estimate.high if target else None,
+        "reached_target": target.reached if target else None,
+        "examples_per_second": each.examples_per_second.mean,
+        "examples_per_second_low": each.examples_per_second.low,
+        "examples_per_second_high": each.examples_per_second.high,
+        "relative_speed": each.relative_speed,
+        "peak_memory_mib": each.peak_memory_mib,
+        "setup_seconds": each.setup_seconds.mean,
+        "statuses": " ".join(f"{status}={count}" for status, count in sorted(each.statuses.items())),
+        "problems": "; ".join(problems_of(each)),
+    }
