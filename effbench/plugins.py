@@ -1,12 +1,8 @@
-"""Find plugins, check them, and gather what they offer. A broken one costs itself, never the program."""
+"""Load plugins, check them, and gather what they offer. A broken one costs itself, never the program."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.metadata
-import importlib.util
 import inspect
-import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from effbench import hookspecs
+from effbench.discovery import GROUP, Found, find
 from effbench.errors import EffbenchError, PluginError, nearest
 
 if TYPE_CHECKING:
     from effbench.techniques import Technique
     from effbench.workloads.workload import Workload
 
-GROUP = "effbench"  # of the entry points
-OWN = ("effbench.workloads", "effbench.data", "effbench.meters")  # plugins that are part of the harness
 HOOKS = tuple(name for name in vars(hookspecs) if name.startswith("effbench_"))
 
 
@@ -75,86 +70,37 @@ def load(named: Iterable[str] = (), *, strict: bool = False) -> Plugins:
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
     plugins = Plugins(manager)
-    for name, source, get in _found(named):
-        if _is_loaded(plugins, name, source):
+    for found in find(named):
+        if plugins.sources.get(found.name) == found.source:  # found twice, as on a path that is listed twice
             continue
         try:
-            _add(plugins, name, source, get())
+            _add(plugins, found)
         except KeyboardInterrupt:
             raise
-        except BaseException as fault:  # noqa: BLE001 - a stranger's module may raise anything, SystemExit too
-            _forget(plugins, name)
+        except BaseException as fault:  # a stranger's module may raise anything, SystemExit too
+            _forget(plugins, found)
             own = isinstance(fault, EffbenchError)
             why = str(fault) if own else f"{type(fault).__name__}: {fault}"
             shown = "" if own else traceback.format_exc()
             if strict:
-                raise PluginError(f"plugin {name} ({source}): {why}\n{shown}".rstrip()) from fault
-            plugins.problems.append(Problem(f"{name} ({source})", why, shown))
+                raise PluginError(f"plugin {found}: {why}\n{shown}".rstrip()) from fault
+            plugins.problems.append(Problem(str(found), why, shown))
     return plugins
 
 
-def _found(named: Iterable[str]) -> Iterator[tuple[str, str, Callable[[], Any]]]:
-    """Yield (name, where it comes from, how to get it) of every plugin."""
-    for module in OWN:
-        yield module, "effbench", lambda module=module: importlib.import_module(module)
-    for entry in importlib.metadata.entry_points(group=GROUP):
-        source = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an installed package"
-        yield entry.name, source, entry.load
-    for text in named:
-        yield from _named(text)
-
-
-def _named(text: str) -> Iterator[tuple[str, str, Callable[[], Any]]]:
-    path = Path(text)
-    if path.is_dir():
-        files = sorted(file for file in path.glob("*.py") if not file.name.startswith(("_", "test_")))
-        if not files:
-            raise PluginError(f"--plugin {text}: there is no .py file in this folder")
-        for file in files:
-            yield file.stem, str(file), lambda file=file: module_from_file(file)
-    elif path.suffix == ".py":
-        if not path.is_file():
-            raise PluginError(f"--plugin {text}: there is no such file")
-        yield path.stem, str(path), lambda: module_from_file(path)
-    else:
-        yield text, "a module", lambda: importlib.import_module(text)
-
-
-def module_from_file(path: Path) -> Any:
-    """Import a file as a module of its own name."""
-    name = f"effbench_plugin_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path.resolve())
-    if spec is None or spec.loader is None:
-        raise PluginError(f"{path} cannot be imported: it is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and inspect look their module up
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
-
-
-def _is_loaded(plugins: Plugins, name: str, source: str) -> bool:
-    """Tell whether this very plugin was found before, as on a path that is listed twice."""
-    return plugins.sources.get(name) == source
-
-
-def _add(plugins: Plugins, name: str, source: str, plugin: Any) -> None:
+def _add(plugins: Plugins, found: Found) -> None:
+    if found.name in plugins.sources:
+        raise PluginError(f"its name is taken by the plugin from {plugins.sources[found.name]}")
+    plugin = found.get()
     if plugins.manager.is_registered(plugin):
         return
-    if name in plugins.sources:
-        raise PluginError(f"its name is taken by the plugin from {plugins.sources[name]}")
     check_hooks(plugin)
-    plugins.manager.register(plugin, name)
-    plugins.sources[name] = source
-    for hook in HOOKS:
-        if implementation := _implementation(plugin, hook):
-            if hook not in _COLLECT:
-                continue
-            for key, thing in _COLLECT[hook](hook, implementation()):
-                _take(plugins, hook, key, thing, name)
+    plugins.sources[found.name] = found.source
+    plugins.manager.register(plugin, found.name)
+    for hook, collect in _COLLECT.items():
+        if offer := _implementation(plugin, hook):
+            for key, thing in collect(hook, offer()):
+                _take(plugins, hook, key, thing, found.name)
 
 
 def check_hooks(plugin: Any) -> None:
@@ -168,8 +114,8 @@ def check_hooks(plugin: Any) -> None:
             continue
         marked = getattr(function, f"{GROUP}_impl", None) is not None
         hooks += marked
-        if marked and name not in HOOKS:
-            near = nearest(name, HOOKS)
+        near = nearest(name, HOOKS)
+        if name not in HOOKS and (marked or (near and name.startswith(f"{GROUP}_"))):
             hint = f"did you mean {near!r}?" if near else f"the hooks are: {', '.join(HOOKS)}"
             raise PluginError(f"there is no hook {name!r}; {hint}")
         if name in HOOKS and not marked:
@@ -197,30 +143,38 @@ def _implementation(plugin: Any, hook: str) -> Callable[[], Any] | None:
 
 def _take(plugins: Plugins, hook: str, key: str, thing: Any, plugin: str) -> None:
     taken = plugins.offers[hook]
-    if key in taken and not same_source(taken[key], thing):
+    if key in taken and taken[key] is not thing:
         other = plugins.origin(hook, key)
-        raise PluginError(f"{_KIND[hook]} {key!r} is already offered by plugin {other}; give it another name")
+        if other == plugin or not same_source(taken[key], thing):
+            raise PluginError(f"{_KIND[hook]} {key!r} is already offered by plugin {other}; give it another name")
     taken.setdefault(key, thing)
     plugins.offered_by.setdefault(f"{hook} {key}", plugin)
 
 
 def same_source(one: Any, other: Any) -> bool:
     """Tell whether two things are the same, be it that their file was found twice under two names."""
-    if one is other:
-        return True
     try:
-        files = [Path(inspect.getfile(getattr(thing, "function", thing))).resolve() for thing in (one, other)]
+        files = [Path(inspect.getfile(_function_of(thing))).resolve() for thing in (one, other)]
     except TypeError:
         return False
     return files[0] == files[1]
 
 
-def _forget(plugins: Plugins, name: str) -> None:
-    """Undo a registration, all of it."""
-    if plugins.manager.has_plugin(name):
-        plugins.manager.unregister(name=name)
-    plugins.sources.pop(name, None)
-    for place in [place for place, owner in plugins.offered_by.items() if owner == name]:
+def _function_of(thing: Any) -> Any:
+    """Return a function that tells where a technique, workload, data set, meter or partial was written."""
+    for part in ("function", "recipe", "load", "measure", "func"):
+        thing = getattr(thing, part, thing)
+    return thing
+
+
+def _forget(plugins: Plugins, found: Found) -> None:
+    """Undo a registration, all of it; another plugin of the same name stays."""
+    if plugins.sources.get(found.name) != found.source:
+        return
+    del plugins.sources[found.name]
+    if plugins.manager.has_plugin(found.name):
+        plugins.manager.unregister(name=found.name)
+    for place in [place for place, owner in plugins.offered_by.items() if owner == found.name]:
         hook, _, key = place.partition(" ")
         del plugins.offered_by[place], plugins.offers[hook][key]
 
@@ -232,7 +186,7 @@ def _many(hook: str, things: Any) -> Iterator[tuple[str, Any]]:
     from effbench.techniques import Technique
     from effbench.workloads.workload import Workload
 
-    kinds = {
+    kinds: dict[str, tuple[type[Any], str]] = {
         "effbench_techniques": (Technique, "mark the function with @effbench.technique(...)"),
         "effbench_workloads": (Workload, "make it an effbench.Workload"),
         "effbench_datasets": (DataSource, "make it an effbench.data.source.DataSource"),
