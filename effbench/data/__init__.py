@@ -15,6 +15,7 @@ from effbench.data import (
     multimnist,
     shakespeare,
 )
+from effbench.data.hub_entries import HUB_SOURCES
 from effbench.data.source import DataSource, Splits
 from effbench.errors import UnknownName
 from effbench.hookspecs import hookimpl
@@ -32,6 +33,7 @@ SOURCES: tuple[DataSource, ...] = (
     kjv_books.SOURCE,
     shakespeare.SOURCE,
     g2p.SOURCE,
+    *HUB_SOURCES,
 )
 
 

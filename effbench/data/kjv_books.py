@@ -1,20 +1,22 @@
-"""kjv_books: tell from one verse of the King James Bible which of seven divisions it is from."""
+"""kjv_books: tell from one verse of the King James Bible which of seven divisions it is from.
+
+Inputs (N, 48) are words: 0 is padding, 1 a word not known, then the words of train by frequency.
+"""
 
 from __future__ import annotations
 
 import bisect
+import functools
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from effbench.data import kjv
 from effbench.data.installed import needs_file
 from effbench.data.prepared import prepared_source
-from effbench.data.source import Arrays, Splits
-from effbench.data.splitting import pack, stratified, unpack
-from effbench.data.words import encode_words, vocabulary_of
+from effbench.data.source import Arrays
+from effbench.data.splitting import pack, stratified
+from effbench.data.words import encode_words, pack_vocabulary, unpack_words, vocabulary_of
 
 #: Division -> its first book, as the package numbers them.
 DIVISIONS = {
@@ -43,22 +45,7 @@ def build() -> Arrays:
     verses, division = originals()
     positions = stratified(division, validation=1000, test=2000, seed=0)
     vocabulary = vocabulary_of((verses[i] for i in positions["train"]), VOCABULARY)
-    words = np.frombuffer("\n".join(vocabulary).encode(), np.uint8)
-    return pack(encode_words(verses, vocabulary, LENGTH), division, positions) | {"words": words}
-
-
-def unpack_verses(arrays: Arrays, sha256: str) -> Splits:
-    """Return verses (N, 48) as tokens: 0 padding, 1 unknown, then words by frequency; and divisions (N,)."""
-    notes = {
-        "vocabulary": VOCABULARY,
-        "words": bytes(arrays["words"]).decode().split("\n"),
-        "divisions": tuple(DIVISIONS),
-    }
-    return unpack(arrays, sha256, _tokens, classes=len(DIVISIONS), notes=notes)
-
-
-def _tokens(rows: NDArray[np.uint16]) -> Tensor:
-    return torch.from_numpy(rows.astype(np.int64))
+    return pack(encode_words(verses, vocabulary, LENGTH), division, positions) | pack_vocabulary(vocabulary)
 
 
 SOURCE = prepared_source(
@@ -70,6 +57,6 @@ SOURCE = prepared_source(
     size_mib=2.9,
     sha256="cd38a102f9681a0f41a64e94cdc67c61e472efdf9fbbf6310fc1660d3ed158e5",
     build=build,
-    unpack=unpack_verses,
+    unpack=functools.partial(unpack_words, classes=len(DIVISIONS), notes={"divisions": tuple(DIVISIONS)}),
     needs=needs_file(*kjv.FILE),
 )

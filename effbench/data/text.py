@@ -73,3 +73,10 @@ def unpack_text(arrays: Arrays, sha256: str, *, length: int) -> Splits:
     }
     train, validation, test = (windows(arrays[split], length) for split in SPLITS)
     return Splits(train, validation, test, sha256, notes=notes)
+
+
+def unpack_bytes(arrays: Arrays, sha256: str, *, length: int) -> Splits:
+    """Return the splits of a stream of bytes for each, in windows of T = `length` tokens; a byte is its token."""
+    notes = {"vocabulary": 256, "context": length, "bytes_per_token": 1.0}
+    train, validation, test = (windows(arrays[split], length) for split in SPLITS)
+    return Splits(train, validation, test, sha256, notes=notes)
