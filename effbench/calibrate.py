@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from effbench.distributed.group import Group
-from effbench.pricing import Phase, Price, phase_starts, ratio_of_sums
+from effbench.pricing import Phase, Price, phase_starts, relative_cost
 from effbench.recipe import Recipe, Training
 from effbench.train import ALONE, Positions, set_rate, start, take_step
 
@@ -89,7 +89,7 @@ def price(
         mine = [lane for lane in lanes if lane.name == name]
         phases = []
         for lane in mine:
-            ratio, low, high = ratio_of_sums(lane.seconds, references)
+            ratio, low, high = relative_cost(lane.seconds, references)
             phases.append(Phase(lane.progress, ratio * step_seconds, ratio, low, high, len(lane.seconds), lane.size))
         lumps = [(p, cost * unit_seconds) for p, cost in mine[-1].lumps]
         lumps.append((1.0, _last_lump(mine[-1], recipe, cpu_seconds) * unit_seconds))

@@ -11,13 +11,14 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from effbench.errors import EffbenchError
 
 PRICED_UNITS = ("reference", "flop")
+_BLOCK = 10  # rounds that are summed before the median is taken
 _TOLERANCE = 0.05  # by how much a bigger phase may seem cheaper than a smaller one, for noise
 
 
@@ -85,25 +86,25 @@ def number_of_steps(price: Price, amount: float) -> int:
     return step
 
 
-def ratio_of_sums(costs: list[float], references: list[float], resamples: int = 1000) -> tuple[float, float, float]:
-    """Return (ratio, low, high): summed costs over summed reference costs, with its 95 % block-bootstrap interval.
+def relative_cost(
+    costs: Sequence[float], references: Sequence[float], resamples: int = 1000
+) -> tuple[float, float, float]:
+    """Return (ratio, low, high): the median, over blocks of ten rounds, of summed cost over summed reference cost.
 
-    Sums, not the median of ratios: work that is done every tenth step has no share in a median. Rounds are resampled in
-    blocks of ten, since neighbours share what disturbs them.
+    Blocks, because work that is done every tenth step has no share in a median of single steps; their median, because
+    a sum lets one disturbance through. The interval, 95 %, is a bootstrap over the blocks.
+
+    costs, references: (rounds,) what a step cost, and what the baseline's step cost in the same round.
     """
     import numpy as np
 
-    cost, reference = np.asarray(costs), np.asarray(references)
-    ratio = float(cost.sum() / reference.sum())
-    block = min(10, max(1, len(cost) // 5))
-    blocks = len(cost) // block
-    if blocks < 2:
-        return ratio, ratio, ratio
-    tops = cost[: blocks * block].reshape(blocks, block).sum(1)
-    bottoms = reference[: blocks * block].reshape(blocks, block).sum(1)
-    drawn = np.random.default_rng(0).integers(0, blocks, (resamples, blocks))
-    low, high = np.quantile(tops[drawn].sum(1) / bottoms[drawn].sum(1), [0.025, 0.975])
-    return ratio, float(low), float(high)
+    block = min(_BLOCK, max(1, len(costs) // 5))
+    kept = len(costs) // block * block
+    tops, bottoms = (np.asarray(side[:kept]).reshape(-1, block).sum(1) for side in (costs, references))
+    ratios = tops / bottoms
+    drawn = np.random.default_rng(0).integers(0, len(ratios), (resamples, len(ratios)))
+    low, high = np.quantile(np.median(ratios[drawn], axis=1), [0.025, 0.975])
+    return float(np.median(ratios)), float(low), float(high)
 
 
 def phase_starts(shape_at: Callable[[float], Any], known: tuple[float, ...], grid: int = 32) -> list[float]:
