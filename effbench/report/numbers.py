@@ -21,7 +21,8 @@ def mean(found: Estimate) -> str:
     if _is_extreme(found.mean, half):
         return f"{significant(found.mean, 4)} ± {significant(half, 2)}"
     decimals = _decimals(found.mean, half)
-    return f"{_minus(f'{found.mean:.{decimals}f}')} ± {half:.{decimals}f}"
+    shown = significant(half, 2) if 0.0 < half < 10.0**-_MOST_DECIMALS else f"{half:.{decimals}f}"
+    return f"{_minus(f'{found.mean:.{decimals}f}')} ± {shown}"
 
 
 def difference(found: Estimate) -> str:

@@ -19,10 +19,10 @@ _VERDICTS: dict[str, tuple[str, ...]] = {
     "no evidence": ("dim",),
     "skipped": ("dim",),
 }
-_REMARKS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "problem": ("not scored", ("magenta",)),
-    "caveat": ("caveats", ("yellow",)),
-    "note": ("how to read it", ("dim",)),
+_REMARKS: dict[str, tuple[str, str]] = {
+    "problem": ("not scored", "magenta"),
+    "caveat": ("caveats", "yellow"),
+    "note": ("how to read it", "dim"),
 }
 _NUMBER = re.compile(rf"([+\-{MINUS}]?\d+)(\.\d+)?(e\S+)?(?= |$)")
 _WIDEST_TEXT = 110  # columns of the remarks
@@ -56,7 +56,7 @@ def _lines(table: Table, screen: Screen) -> list[str]:
         lines += [_painted(rest, shown[0], row, screen).rstrip() for rest in more]
     if left_out := [column.title for column in table.columns if column not in shown]:
         hint = f"No room for: {', '.join(left_out)}. Widen the console, or write a file."
-        lines += ["", screen.paint(screen.show(hint), "dim")]
+        lines += ["", *_wrapped(hint, screen, "dim")]
     return lines + _remarks(table.remarks, screen)
 
 
@@ -126,19 +126,23 @@ def _painted(cell: str, column: Column, row: Row, screen: Screen) -> str:
 
 def _remarks(remarks: Sequence[Remark], screen: Screen) -> list[str]:
     lines: list[str] = []
-    width = min(_WIDEST_TEXT, screen.width or _WIDEST_TEXT)
-    for kind, (title, styles) in _REMARKS.items():
-        found = [screen.show(remark.text) for remark in remarks if remark.kind == kind]
+    for kind, (title, style) in _REMARKS.items():
+        found = [remark.text for remark in remarks if remark.kind == kind]
         if found:
             lines += ["", screen.paint(title, "bold")]
         for text in found:
-            wrapped = textwrap.wrap(
-                text,
-                width,
-                initial_indent="  ",
-                subsequent_indent="    ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-            lines += [screen.paint(line, *styles) for line in wrapped]
+            lines += _wrapped(text, screen, style, indent="  ")
     return lines
+
+
+def _wrapped(text: str, screen: Screen, style: str, indent: str = "") -> list[str]:
+    width = min(_WIDEST_TEXT, screen.width or _WIDEST_TEXT)
+    wrapped = textwrap.wrap(
+        screen.show(text),
+        width,
+        initial_indent=indent,
+        subsequent_indent=2 * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [screen.paint(line, style) for line in wrapped]
