@@ -1,0 +1,142 @@
+"""The laws that a technique keeps by itself. Each returns what is wrong, "" where nothing is, None where it is mute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from effbench.laws.observing import CALLED, STEPS, Observation, Weights, Witness, difference
+from effbench.recipe import Recipe
+from effbench.techniques import Technique, compose
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A technique on a toy: the baseline's run and the technique's."""
+
+    technique: Technique
+    options: Mapping[str, Any]
+    witness: Witness
+    plain: Observation  # of the baseline
+    recipe: Recipe
+    run: Observation  # of the technique
+
+    @classmethod
+    def of(cls, technique: Technique, options: Mapping[str, Any], baseline: Recipe) -> Case:
+        """Run both.
+
+        Raises:
+            Refusal: the technique does not apply to this baseline.
+        """
+        witness = Witness(baseline)
+        recipe = applied(technique, options, witness.recipe)
+        return cls(technique, options, witness, witness.observe(witness.recipe), recipe, witness.observe(recipe))
+
+
+def applied(technique: Technique, options: Mapping[str, Any], recipe: Recipe) -> Recipe:
+    """Return what the technique alone makes of a recipe."""
+    return compose(recipe, {technique.name: options}, {technique.name: technique})[0]
+
+
+def neutral(case: Case) -> str | None:
+    """With its neutral options, a technique trains the baseline's weights bit by bit."""
+    if case.technique.neutral is None:
+        return None
+    options = {**case.options, **case.technique.neutral}
+    run = case.witness.observe(applied(case.technique, options, case.witness.recipe))
+    found = difference(run.weights, case.plain.weights)
+    return found and f"with {options} the weights after {STEPS} steps are not the baseline's: {found}"
+
+
+def fresh(case: Case) -> str | None:
+    """No state outlives a run: two runs in one process train the same weights, and the baseline stays what it was."""
+    fresh_recipe = applied(case.technique, case.options, case.witness.recipe)
+    if case.technique.tolerance is not None or case.recipe.processes == 1:
+        for name, recipe in (("a second run", case.recipe), ("a run of the recipe made anew", fresh_recipe)):
+            if found := difference(case.witness.observe(recipe).weights, case.run.weights):
+                return f"{name} trains other weights, so something outlives the run: {found}"
+    found = difference(case.witness.observe(case.witness.recipe).weights, case.plain.weights)
+    return found and f"after it the baseline itself trains other weights, so something global was changed: {found}"
+
+
+def watched(case: Case) -> str | None:
+    """Evaluating on the way changes nothing: preparing the evaluated model leaves the trained one alone."""
+    if case.technique.tolerance is None and case.recipe.processes > 1:
+        return None
+    found = difference(case.witness.observe(case.recipe, watched=True).weights, case.run.weights)
+    return found and f"a run that is looked at after every step trains other weights: {found}"
+
+
+def wraps(case: Case) -> str | None:
+    """A wrapped term really calls the old one, and one that is left alone is still used."""
+    verbs = {term: verb for verb, term, _ in case.recipe.history}
+    swapped = {term for verb, term, _ in case.recipe.history if verb == "swap"}
+    unused = [term for term in (*CALLED, "milestones") if term not in swapped and not case.run.seen.calls[term]]
+    wrapped = [term for term in unused if term in verbs]
+    if wrapped:
+        terms = " and ".join(wrapped)
+        return (
+            f"wraps the {terms}, but in {STEPS} steps never calls what it wraps; wrap what calls it, swap what does not"
+        )
+    if unused:
+        terms = " and ".join(unused)
+        return f"leaves the {terms} alone, but in {STEPS} steps nothing calls it: what others change there is lost"
+    return ""
+
+
+def paired(case: Case) -> str | None:
+    """The baseline's example order and initial weights are untouched.
+
+    They are compared where the technique uses them: the weights that the baseline's factory made, and the positions
+    that its sampler drew from a data set of the same size. Dropout's masks are not promised: a technique that adds a
+    forward pass shifts them.
+    """
+    swapped = {term for verb, term, _ in case.recipe.history if verb == "swap"}
+    ours, plain = case.run.seen, case.plain.seen
+    if "model" not in swapped and (found := difference(ours.initial, plain.initial)):
+        return f"the model does not start from the baseline's initial weights: {found}"
+    if "sampler" not in swapped and len(case.recipe.dataset) == len(case.witness.recipe.dataset):
+        for number, (one, other) in enumerate(zip(ours.chunks, plain.chunks, strict=False)):
+            if not torch.equal(one, other):
+                moved = int((one != other).sum()) if len(one) == len(other) else len(other)
+                return f"the baseline's sampler yields another order: {moved} positions of chunk {number} differ"
+    return ""
+
+
+def parallel(case: Case) -> str | None:
+    """Several processes train the weights of one, within the technique's tolerance.
+
+    Toys with batch statistics or dropout are left out: there the processes see less than one would, or other masks.
+    """
+    tolerance = case.technique.tolerance
+    if case.recipe.processes == 1 or tolerance is None or _depends_on_the_batch(case.witness.recipe.model()):
+        return None
+    if case.run.weights.keys() != case.plain.weights.keys():
+        return difference(case.run.weights, case.plain.weights)
+    off = _distance(case.run.weights, case.plain.weights) / _distance(case.plain.weights, case.plain.seen.initial)
+    if off <= tolerance:
+        return ""
+    return (
+        f"after {STEPS} steps the weights of {case.recipe.processes} processes differ from those of one by {off:.2g} "
+        f"of the way that training moved these; the tolerance is {tolerance:g}"
+    )
+
+
+#: name -> law, in the order in which they are checked.
+LAWS: Mapping[str, Callable[[Case], str | None]] = {
+    law.__name__: law for law in (neutral, fresh, watched, wraps, paired, parallel)
+}
+
+
+def _depends_on_the_batch(model: nn.Module) -> bool:
+    kinds = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd)  # noqa: SLF001 - the bases of the families
+    return any(isinstance(module, kinds) for module in model.modules())
+
+
+def _distance(one: Weights, other: Weights) -> float:
+    """Return the Euclidean distance of two sets of weights."""
+    return float(torch.stack([(one[name].double() - other[name].double()).norm() for name in one]).norm())

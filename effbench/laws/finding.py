@@ -1,0 +1,29 @@
+"""What a law found."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Whether a technique keeps a law, and if not, what differed and by how much."""
+
+    law: str
+    technique: str  # two of them with a + between, where the law is about pairs
+    toy: str  # on which toy; "" where the law needs none
+    ok: bool
+    detail: str = ""  # what is wrong; where nothing is, what is worth knowing
+
+    def __str__(self) -> str:
+        where = f" on the toy {self.toy!r}" if self.toy else ""
+        verb = "keeps" if self.ok else "breaks"
+        return f"{self.technique} {verb} the law {self.law!r}{where}" + (f": {self.detail}" if self.detail else "")
+
+
+def explain(fault: BaseException) -> str:
+    """Tell what was raised, and where."""
+    last = traceback.extract_tb(fault.__traceback__)[-1]
+    return f"{type(fault).__name__}: {fault} (raised in {Path(last.filename).name}, line {last.lineno})"
