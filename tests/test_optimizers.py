@@ -48,7 +48,7 @@ def test_decay_shrinks_matrices_and_nothing_else(factory):
     optimizer.step()
     for name, parameter in model.named_parameters():
         factor = 0.95 if name in DECAYS else 1.0
-        # In SGD decay is part of the gradient, and Nesterov's momentum counts that 1.9 times in the first step.
+        # In SGD decay is part of the gradient, which Nesterov's momentum counts 1.9 times at first.
         if isinstance(optimizer, torch.optim.SGD) and name in DECAYS:
             factor = 1 - 0.1 * 0.5 * 1.9
         torch.testing.assert_close(parameter.detach(), before[name] * factor, rtol=1e-6, atol=0)

@@ -1,17 +1,19 @@
 """A BERT: a transformer that sees the whole text, for masked language modelling and for classification.
 
-Devlin et al., BERT, arXiv:1810.04805; the norms stand before the branches, as in Geiping and Goldstein,
-Cramming: Training a Language Model on a Single GPU in One Day, arXiv:2212.14034.
+Devlin et al., BERT, arXiv:1810.04805. As in Geiping and Goldstein, Cramming: Training a Language Model on a Single
+GPU in One Day, arXiv:2212.14034, the norms stand before the branches and positions start as sinusoids.
 """
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from effbench.models.network import Mean, Network
-from effbench.models.transformer import Block, TokenEmbedding, initialise
+from effbench.models.transformer import Block, TokenEmbedding, initialise, usual_std
 
 
 def bert(vocabulary: int, *, length: int = 64, width: int = 64, depth: int = 2, heads: int = 4) -> Network:
@@ -23,8 +25,7 @@ def bert(vocabulary: int, *, length: int = 64, width: int = 64, depth: int = 2, 
     vocabulary: number of tokens, the mask included.
     length: the longest T.
     """
-    embed = TokenEmbedding(vocabulary, length, width, norm=True)
-    blocks = [Block(width, heads, causal=False) for _ in range(depth)]
+    embed = TokenEmbedding(vocabulary, length, width)
     output = nn.Linear(width, vocabulary)
     output.weight = embed.tokens.weight
     head = OrderedDict(
@@ -34,9 +35,7 @@ def bert(vocabulary: int, *, length: int = 64, width: int = 64, depth: int = 2, 
         dense_norm=nn.LayerNorm(width),
         output=output,
     )
-    model = Network(embed, blocks, nn.Sequential(head))
-    initialise(model)
-    return model
+    return _on_trunk(embed, head, width, depth, heads)
 
 
 def text_classifier(
@@ -44,13 +43,30 @@ def text_classifier(
 ) -> Network:
     """Make a text classifier on BERT's trunk; (B, T) token ids -> (B, C) logits.
 
-    The mean over all tokens is classified.
+    The mean over all tokens is classified; padding is a token like any other.
 
     length: the longest T.
     """
-    embed = TokenEmbedding(vocabulary, length, width, norm=True)
-    blocks = [Block(width, heads, causal=False) for _ in range(depth)]
+    embed = TokenEmbedding(vocabulary, length, width)
     head = OrderedDict(norm=nn.LayerNorm(width), pool=Mean(1), output=nn.Linear(width, classes))
+    return _on_trunk(embed, head, width, depth, heads)
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """Return sines and cosines of `length` positions, (length, width): neighbours are rotations of one another.
+
+    Vaswani et al., Attention Is All You Need, arXiv:1706.03762, section 3.5.
+    """
+    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000) / width))
+    angles = torch.arange(length)[:, None] * rates
+    return torch.stack([angles.sin(), angles.cos()], 2).flatten(1)
+
+
+def _on_trunk(embed: TokenEmbedding, head: OrderedDict[str, nn.Module], width: int, depth: int, heads: int) -> Network:
+    blocks = [Block(width, heads, causal=False) for _ in range(depth)]
     model = Network(embed, blocks, nn.Sequential(head))
-    initialise(model)
+    std = usual_std(width)
+    initialise(model, std)
+    with torch.no_grad():  # as large as the tokens; from random positions, neighbours take far longer to find
+        embed.positions.weight.copy_(math.sqrt(2) * std * sinusoids(*embed.positions.weight.shape))
     return model

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from torch import nn
 
 from effbench.models.network import Network, residuals
-from effbench.models.transformer import Block, TokenEmbedding, initialise
+from effbench.models.transformer import Block, TokenEmbedding, initialise, usual_std
 
 
 def gpt(vocabulary: int, *, length: int = 64, width: int = 64, depth: int = 2, heads: int = 4) -> Network:
@@ -27,8 +27,8 @@ def gpt(vocabulary: int, *, length: int = 64, width: int = 64, depth: int = 2, h
     output = nn.Linear(width, vocabulary, bias=False)
     output.weight = embed.tokens.weight
     model = Network(embed, blocks, nn.Sequential(OrderedDict(norm=nn.LayerNorm(width), output=output)))
-    initialise(model)
+    initialise(model, usual_std(width))
     for branch in residuals(model).values():
         if isinstance(branch.last, nn.Linear):
-            nn.init.normal_(branch.last.weight, std=0.02 / math.sqrt(2 * depth))
+            nn.init.normal_(branch.last.weight, std=usual_std(width) / math.sqrt(2 * depth))
     return model

@@ -6,6 +6,7 @@ Xiong et al., On Layer Normalization in the Transformer Architecture, arXiv:2002
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
@@ -105,14 +106,12 @@ class TokenEmbedding(nn.Module):
     """Token ids (B, T) -> features (B, T, C): learned vectors of the tokens and of their positions, added.
 
     length: the longest T; shorter sequences use the first positions.
-    norm: whether the sum is normalised, as in BERT.
     """
 
-    def __init__(self, vocabulary: int, length: int, width: int, *, norm: bool = False) -> None:
+    def __init__(self, vocabulary: int, length: int, width: int) -> None:
         super().__init__()
         self.tokens = nn.Embedding(vocabulary, width)
         self.positions = nn.Embedding(length, width)
-        self.norm = nn.LayerNorm(width) if norm else nn.Identity()
 
     def forward(self, ids: Tensor) -> Tensor:
         """Embed token ids.
@@ -123,13 +122,20 @@ class TokenEmbedding(nn.Module):
         length, longest = ids.shape[1], self.positions.num_embeddings
         if length > longest:
             raise ValueError(f"the model has {longest} positions, and was given {length} tokens")
-        positions = self.positions(torch.arange(length, device=ids.device))
-        embedded: Tensor = self.norm(self.tokens(ids) + positions)
+        embedded: Tensor = self.tokens(ids) + self.positions(torch.arange(length, device=ids.device))
         return embedded
 
 
-def initialise(model: nn.Module, std: float = 0.02) -> None:
-    """Draw linear layers and embeddings from N(0, std), as GPT-2 and BERT do; their biases are zero."""
+def usual_std(width: int) -> float:
+    """Return the standard deviation of initial weights: 0.02 at width 768, as in GPT-2, BERT and ViT.
+
+    Narrower models start from larger weights, so that sums over the features are as large as there.
+    """
+    return 0.02 * math.sqrt(768 / width)
+
+
+def initialise(model: nn.Module, std: float) -> None:
+    """Draw linear layers and embeddings from N(0, std), and set their biases to zero."""
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=std)

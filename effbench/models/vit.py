@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from effbench.models.network import Mean, Network
-from effbench.models.transformer import Block, initialise
+from effbench.models.transformer import Block, initialise, usual_std
 
 
 class PatchEmbedding(nn.Module):
@@ -52,6 +52,6 @@ def vit(
     blocks = [Block(width, heads, causal=False) for _ in range(depth)]
     head = OrderedDict(norm=nn.LayerNorm(width), pool=Mean(1), output=nn.Linear(width, classes))
     model = Network(embed, blocks, nn.Sequential(head))
-    initialise(model)
-    nn.init.normal_(embed.positions, std=0.02)
+    initialise(model, usual_std(width))
+    nn.init.normal_(embed.positions, std=usual_std(width))
     return model
