@@ -58,10 +58,6 @@ class Suite:
         """The wall seconds that the whole suite may take, None where it has no end."""
         return wall_seconds(self.total, "total") if self.total else None
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return dataclasses.asdict(self)
-
     def override(
         self,
         *,
@@ -98,8 +94,7 @@ class Suite:
             InvalidSuite: says all that is wrong, each thing with its place, value and the near right name.
         """
         if found := list(faults(self, plugins)):
-            where = self.path or f"suite {self.name!r}"
-            raise InvalidSuite("\n".join(f"{where}: {why}" for _, why in found))
+            raise InvalidSuite("\n".join(f"suite {self.name!r}: {why}" for _, why in found))
 
 
 def faults(suite: Suite, plugins: Plugins) -> Iterator[tuple[Place, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -295,7 +296,7 @@ def test_total_is_wall_time() -> None:
 
 
 def test_plain_values_survive_json(written: Any, known: Plugins) -> None:
-    plain = suites.load(written(GOOD), known).to_plain()
+    plain = dataclasses.asdict(suites.load(written(GOOD), known))
     assert json.loads(json.dumps(plain))["sets"][2] == {"mixup": {"alpha": 0.1}, "ema": {"decay": 0.9, "steps": 2}}
 
 

@@ -1,0 +1,49 @@
+"""effbench table: compare what was run. Imports torch only where a plugin's format is asked for."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from effbench.commands.plugins_of import plugins_of
+from effbench.errors import EffbenchError, UnknownName
+from effbench.report.console import emit
+from effbench.report.formats import Format, formats
+from effbench.report.tables import comparison_table
+from effbench.store import read_records
+
+RESULTS = Path("results")  # where `run` puts the folders of suites
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the tables of all records in the folders."""
+    write = format_of(arguments)
+    records = read_records(arguments.results or [newest(RESULTS)])
+    text = write(comparison_table(records, arguments.metric, arguments.workload))
+    if arguments.file:
+        Path(arguments.file).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    else:
+        emit(text.rstrip("\n"))
+    return 0
+
+
+def format_of(arguments: argparse.Namespace) -> Format:
+    """Return the format by name, one that a plugin offers too."""
+    known = formats()
+    if arguments.format not in known or arguments.plugin:
+        known = {**known, **plugins_of(arguments).offers["effbench_table_formats"]}
+    if arguments.format not in known:
+        raise UnknownName("format", arguments.format, known, where="--format: ")
+    return known[arguments.format]
+
+
+def newest(results: Path) -> Path:
+    """Return the folder below `results` whose records were written last.
+
+    Raises:
+        EffbenchError: there is none.
+    """
+    files = list(results.glob("*/records.jsonl"))
+    if not files:
+        raise EffbenchError(f"there are no results below {results.resolve()}; run a suite first, or name a folder")
+    return max(files, key=lambda file: file.stat().st_mtime).parent

@@ -1,0 +1,241 @@
+"""The verbs of the command line and their arguments, as data: parser, shell completion and docs are made from them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from effbench.errors import UnknownName
+
+KINDS = ("techniques", "workloads", "suites", "datasets", "plugins", "taxonomy")  # what `list` lists
+SHELLS = ("bash", "zsh", "fish")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a verb: an option where its name begins with a dash, else a positional one."""
+
+    name: str  # "--budget", or "SUITE"
+    help: str
+    metavar: str = ""  # of an option's value; an option without is a switch
+    default: Any = None
+    several: bool = False  # given as often as one likes: a list
+    optional: bool = False  # a positional one that may be left out
+    read: Callable[[str], Any] = str
+    completes: str | tuple[str, ...] = ""  # what a shell offers: these words, or the names of that kind, or "files"
+    dest: str = ""  # attribute of the parsed arguments; "" is the name in small letters
+
+    def __post_init__(self) -> None:
+        """Name the attribute after the argument."""
+        if not self.dest:
+            object.__setattr__(self, "dest", self.name.lstrip("-").lower().replace("-", "_"))
+
+    @property
+    def is_option(self) -> bool:
+        """Whether it is given by name."""
+        return self.name.startswith("-")
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it is an option without a value."""
+        return self.is_option and not self.metavar
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One thing that effbench does: `effbench NAME ...`, in the module `effbench.commands.NAME`."""
+
+    name: str
+    summary: str
+    arguments: tuple[Argument, ...]
+    examples: tuple[str, ...]
+    about: str = ""  # a paragraph, where the summary leaves something to be said
+
+
+def whole(text: str) -> int:
+    """Read a whole number from 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} should be a whole number from 1")
+    return int(text)
+
+
+def seeds(text: str) -> tuple[int, ...]:
+    """Read `0,1,2` or `0-4` or both, such as `0-2,7`."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and int(last) < int(first)):
+            raise argparse.ArgumentTypeError(f"{text!r} should be seeds such as 0,1,2 or 0-4")
+        found += range(int(first), int(last or first) + 1)
+    if len(set(found)) < len(found):
+        raise argparse.ArgumentTypeError(f"{text!r} names a seed twice")
+    return tuple(found)
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Read `NAME=PATH`."""
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise argparse.ArgumentTypeError(f"{text!r} should be NAME=PATH, such as cifar10=~/data/cifar10")
+    return name, path
+
+
+def one_of(kind: str, *choices: str) -> Callable[[str], str]:
+    """Return what reads one of a few words, and names the near one where it is none."""
+
+    def read(text: str) -> str:
+        if text not in choices:
+            raise argparse.ArgumentTypeError(str(UnknownName(kind, text, choices)))
+        return text
+
+    return read
+
+
+PLUGINS = (
+    Argument("--plugin", "file, folder or module that offers more", "X", several=True, completes="files"),
+    Argument("--strict-plugins", "a broken plugin is an error, not a warning"),
+)
+SUITE = Argument("SUITE", "a suite by name, or the path of its TOML file", completes="suites")
+CHOICE = (
+    Argument("--technique", "compare this set too", "SET", several=True, completes="techniques"),
+    Argument("--workload", "train on this workload alone", "NAME", several=True, completes="workloads"),
+)
+MACHINE = (
+    Argument("--out", "folder of results; default: results/NAME", "DIR", completes="files"),
+    Argument("--jobs", "trials side by side; default: one a core", "N", read=whole),
+    Argument("--threads", "threads of each trial; default: 1", "N", default=1, read=whole),
+    Argument("--device", "cpu, cuda, cuda:1, ...; default: cpu", "D", default="cpu"),
+    Argument("--data", "local copy of a data set", "NAME=PATH", several=True, read=pair, completes="datasets"),
+)
+
+RUN = Verb(
+    "run",
+    "train all that a suite compares, and show the table",
+    (
+        SUITE,
+        Argument("--budget", "what each trial may spend: 60s, 2000 steps, ...", "B"),
+        Argument("--total", "wall time of the whole suite: 10m, 1h30m, ...", "T"),
+        Argument("--seeds", "seeds of the trials: 0,1,2 or 0-4", "LIST", read=seeds),
+        *CHOICE,
+        *MACHINE,
+        Argument("--fail-fast", "start nothing after the first failure"),
+        Argument("--dry-run", "show what would run, what not and why; train nothing"),
+        Argument("--fresh", "run again what is finished"),
+        *PLUGINS,
+    ),
+    (
+        "effbench run quick",
+        'effbench run quick --technique "mixup(alpha=0.1)+ema" --seeds 0-4',
+        "effbench run mine.toml --plugin mine.py --budget 60s --dry-run",
+    ),
+    "What is finished is kept, and what failed is tried again: a run that was stopped goes on.",
+)
+TABLE = Verb(
+    "table",
+    "compare what was run, with intervals and verdicts",
+    (
+        Argument("RESULTS", "folders; default: the newest in results/", several=True, optional=True, completes="files"),
+        Argument(
+            "--format",
+            "console, markdown, csv, latex, html or json",
+            "F",
+            default="console",
+            completes=("console", "markdown", "csv", "latex", "html", "json"),
+        ),
+        Argument("--metric", "compare accuracy, peak_memory_mib, ...", "M"),
+        Argument("--workload", "show this workload alone", "NAME", completes="workloads"),
+        Argument("-o", "write to a file", "FILE", completes="files", dest="file"),
+        *PLUGINS,
+    ),
+    ("effbench table", "effbench table results/quick --format markdown -o quick.md"),
+    "By default each workload is judged by its headline metric, on its test examples.",
+)
+CALIBRATE = Verb(
+    "calibrate",
+    "measure what a step of each technique costs",
+    (SUITE, *CHOICE, *MACHINE, Argument("--fresh", "measure again what is known"), *PLUGINS),
+    ("effbench calibrate quick",),
+    "Budgets in reference-seconds need these prices. They lie beside the results; `run` measures what is missing.",
+)
+LIST = Verb(
+    "list",
+    "list techniques, workloads, suites, data sets or plugins",
+    (
+        Argument(
+            "WHAT",
+            f"{', '.join(KINDS[:-1])} or {KINDS[-1]}; default: {KINDS[0]}",
+            optional=True,
+            default=KINDS[0],
+            read=one_of("list of", *KINDS),
+            completes=KINDS,
+        ),
+        Argument("--json", "write JSON: a list of objects, each with a name"),
+        *PLUGINS,
+    ),
+    ("effbench list", "effbench list workloads", "effbench list taxonomy", "effbench list techniques --json"),
+)
+SHOW = Verb(
+    "show",
+    "show all about a technique, workload, suite or data set",
+    (Argument("NAME", "its name, or the path of a suite", completes="names"), *PLUGINS),
+    ("effbench show mixup", "effbench show kjv_gpt", "effbench show quick"),
+)
+NEW = Verb(
+    "new",
+    "begin a technique of your own: a file and its test",
+    (
+        Argument("WHAT", "technique", read=one_of("template for a", "technique"), completes=("technique",)),
+        Argument("LEAF/NAME", "its leaf of the taxonomy, and its name", completes="leaves", dest="place"),
+        Argument("--package", "write a package, to install and to share"),
+        Argument("--into", "folder; default: this one", "DIR", default=".", completes="files"),
+    ),
+    (
+        "effbench new technique data_centric/regularization/my_noise",
+        "effbench new technique optimization_centric/learning_rate/my_optimizer --package",
+    ),
+    "`effbench list taxonomy` shows the leaves.",
+)
+CHECK = Verb(
+    "check",
+    "check that a technique keeps the laws of fair comparison",
+    (Argument("NAME", "a technique, or a file that offers some", completes="techniques"), *PLUGINS),
+    ("effbench check mixup", "effbench check my_noise.py"),
+)
+DATA = Verb(
+    "data",
+    "list data sets, or fetch one over the network",
+    (
+        Argument(
+            "ACTION",
+            "list or fetch; default: list",
+            optional=True,
+            default="list",
+            read=one_of("action on data", "list", "fetch"),
+            completes=("list", "fetch"),
+        ),
+        Argument("NAME", "what to fetch", optional=True, completes="datasets"),
+        Argument("--from", "take it from this folder instead", "DIR", completes="files", dest="source"),
+        *PLUGINS,
+    ),
+    ("effbench data list", "effbench data fetch cifar10"),
+)
+COMPLETION = Verb(
+    "completion",
+    "write a script that completes names in your shell",
+    (Argument("SHELL", ", ".join(SHELLS), read=one_of("completion for", *SHELLS), completes=SHELLS), *PLUGINS),
+    (
+        "effbench completion bash > ~/.local/share/bash-completion/completions/effbench",
+        "effbench completion zsh > ~/.zfunc/_effbench",
+        "effbench completion fish > ~/.config/fish/completions/effbench.fish",
+    ),
+    "It knows the names that there are now; write it again after installing a plugin.",
+)
+
+GROUPS: dict[str, tuple[Verb, ...]] = {
+    "compare": (RUN, TABLE, CALIBRATE),
+    "look": (LIST, SHOW, DATA),
+    "write": (NEW, CHECK, COMPLETION),
+}
+VERBS: dict[str, Verb] = {verb.name: verb for group in GROUPS.values() for verb in group}
