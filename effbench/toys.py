@@ -20,7 +20,7 @@ from effbench.workloads.baselines import baseline
 from effbench.workloads.masking import masked
 
 EXAMPLES, BATCH = 40, 16  # six steps see each example twice, some thrice
-CLASSES, VOCABULARY, TOKENS, DEPTH = 3, 11, 12, 4
+CLASSES, VOCABULARY, TOKENS = 3, 11, 12
 
 
 def vectors() -> Recipe:
@@ -39,7 +39,7 @@ def patches() -> Recipe:
     """Tell which third of an image is bright; a vision transformer."""
 
     def model() -> nn.Module:
-        return vit(resolution=8, patch=2, classes=CLASSES, width=16, depth=DEPTH, heads=2)
+        return vit(resolution=8, patch=2, classes=CLASSES, width=16, depth=2, heads=2)
 
     return _recipe(_bright_thirds(), model, ("image",), CLASSES)
 
@@ -50,7 +50,7 @@ def text() -> Recipe:
     targets = texts[:, 1:].clone()
     targets[::3, -TOKENS // 3 :] = IGNORED
     examples = Examples(texts[:, :-1], targets)
-    return _recipe(examples, lambda: gpt(VOCABULARY, length=TOKENS, width=16, depth=DEPTH, heads=2), ("text", "causal"))
+    return _recipe(examples, lambda: gpt(VOCABULARY, length=TOKENS, width=16, depth=4, heads=2), ("text", "causal"))
 
 
 def masked_text() -> Recipe:
@@ -58,7 +58,7 @@ def masked_text() -> Recipe:
     texts = _counts(TOKENS)
 
     def model() -> nn.Module:
-        return bert(VOCABULARY + 1, length=TOKENS, width=16, depth=DEPTH, heads=2)
+        return bert(VOCABULARY + 1, length=TOKENS, width=16, depth=2, heads=2)
 
     return _recipe(Examples(texts, texts), model, ("text", "masked"), transform=masked(VOCABULARY, rate=0.3))
 
@@ -97,7 +97,7 @@ def _perceptron() -> nn.Module:
     def layer(width_in: int) -> nn.Module:
         return nn.Sequential(nn.Linear(width_in, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.2))
 
-    return Network(layer(8), [layer(16) for _ in range(DEPTH)], nn.Linear(16, CLASSES))
+    return Network(layer(8), [layer(16) for _ in range(4)], nn.Linear(16, CLASSES))
 
 
 def _bright_thirds() -> Examples:

@@ -33,8 +33,9 @@ class Case:
             Refusal: the technique does not apply to this baseline.
         """
         witness = Witness(baseline)
+        plain = witness.observe(witness.recipe)  # before the technique can have touched anything
         recipe = applied(technique, options, witness.recipe)
-        return cls(technique, options, witness, witness.observe(witness.recipe), recipe, witness.observe(recipe))
+        return cls(technique, options, witness, plain, recipe, witness.observe(recipe))
 
 
 def applied(technique: Technique, options: Mapping[str, Any], recipe: Recipe) -> Recipe:
@@ -73,15 +74,13 @@ def watched(case: Case) -> str | None:
 
 def wraps(case: Case) -> str | None:
     """A wrapped term really calls the old one, and one that is left alone is still used."""
-    verbs = {term: verb for verb, term, _ in case.recipe.history}
+    changed = {term for _, term, _ in case.recipe.history}
     swapped = {term for verb, term, _ in case.recipe.history if verb == "swap"}
     unused = [term for term in (*CALLED, "milestones") if term not in swapped and not case.run.seen.calls[term]]
-    wrapped = [term for term in unused if term in verbs]
+    wrapped = [term for term in unused if term in changed]
     if wrapped:
         terms = " and ".join(wrapped)
-        return (
-            f"wraps the {terms}, but in {STEPS} steps never calls what it wraps; wrap what calls it, swap what does not"
-        )
+        return f"wraps the {terms}, but in {STEPS} steps never calls the old one; to discard it, use recipe.swap"
     if unused:
         terms = " and ".join(unused)
         return f"leaves the {terms} alone, but in {STEPS} steps nothing calls it: what others change there is lost"
