@@ -42,7 +42,7 @@ def path(key: str) -> Path:
 def read(key: str) -> Arrays | None:
     """Return the arrays kept under `key`, or None where there are none or the file is damaged."""
     try:
-        with np.load(path(key), allow_pickle=False) as kept:
+        with path(key).open("rb") as file, np.load(file, allow_pickle=False) as kept:
             return {name: kept[name] for name in kept.files}
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error):
         return None

@@ -39,7 +39,7 @@ def encode(text: str, alphabet: str) -> NDArray[np.uint8]:
 
 def decode(tokens: Tensor, alphabet: str) -> str:
     """Return the text of (T,) tokens."""
-    return "".join(alphabet[int(token)] for token in tokens)
+    return "".join(alphabet[token] for token in tokens.tolist())
 
 
 def pack_text(texts: Mapping[str, str]) -> Arrays:
@@ -54,7 +54,7 @@ def windows(stream: NDArray[Any], length: int) -> Examples:
 
     Windows do not overlap: every token but the first is a target once, so one epoch sees the text once.
     """
-    cut = torch.from_numpy(stream).long().unfold(0, length + 1, length)
+    cut = torch.from_numpy(stream.astype(np.int64)).unfold(0, length + 1, length)
     return Examples(cut[:, :-1], cut[:, 1:])
 
 
