@@ -42,7 +42,7 @@ SOURCE = prepared_source(
     task="image classification",
     licence=LICENCE,
     origin=ORIGIN,
-    size_mib=3.8,
+    size_mib=3.7,
     sha256="142d15aefa43c44c3c7f0ed1bbbadd2b95ad3cc004af5f7d21f4fb10ed7e2985",
     build=build,
     unpack=functools.partial(unpack, to_inputs=normalise(MEAN, STD), classes=10),

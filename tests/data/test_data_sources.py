@@ -9,7 +9,8 @@ import torch
 
 import effbench.data
 from effbench import hookspecs
-from effbench.data import cluttered_digits, digits, kjv_books, mnist1d, mnist5k, multimnist
+from effbench.data import cache, cluttered_digits, digits, kjv_books, mnist1d, mnist5k, multimnist
+from effbench.data.prepared import cache_key
 from effbench.data.source import check_sha256, sha256_of
 from effbench.errors import DataUnavailable, UnknownName
 
@@ -37,6 +38,14 @@ def test_shapes_types_and_hash_are_what_the_source_says(source_of, name):
         assert examples.inputs.dtype == (torch.float32 if name in FLOATS else torch.int64)
     assert splits.sha256 == source.sha256
     assert len(source.sha256) == 64
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_stored_arrays_are_as_large_as_the_source_says(source_of, name):
+    source = source_of(name)
+    source.load()
+    stored = cache.read(cache_key(name, source.sha256))
+    assert sum(array.nbytes for array in stored.values()) / 2**20 == pytest.approx(source.size_mib, abs=0.06)
 
 
 @pytest.mark.parametrize("name", FLOATS)
