@@ -25,7 +25,7 @@ KEYS: dict[str, str] = {
     "workloads": "names of the workloads to train on",
     "techniques": "sets of techniques to compare, a table each; the baseline is always there",
 }
-_REQUIRED = {"workloads": '["mnist1d_cnn"]', "seeds": "[0, 1, 2]"}
+REQUIRED = {"workloads": '["mnist1d_cnn"]', "seeds": "[0, 1, 2]"}
 
 
 def read(path: Path, plugins: Plugins | None = None) -> Suite:
@@ -70,7 +70,7 @@ class _Reader:
         for key in self._document:
             if key not in KEYS:
                 self._refuse((key,), str(UnknownName("key of a suite", key, KEYS)))
-        for key, example in _REQUIRED.items():
+        for key, example in REQUIRED.items():
             if key not in self._document:
                 self._refuse((key,), f"there is no {key}; write, say, {key} = {example}")
         return Suite(
