@@ -34,24 +34,54 @@ class Examples:
         return len(self.inputs)
 
 
-@dataclass(frozen=True, slots=True)
 class Batch:
-    """B examples. Indexing with (K,) indices or a (B,) mask gives a batch of K."""
+    """B examples. Indexing with (K,) indices or a (B,) mask gives a batch of K. Not to be changed: see `replace`.
 
-    inputs: Tensor  # (B, ...)
-    targets: Tensor  # (B,) classes, (B, C) class probabilities, (B, T) tokens with -100 = ignore
-    index: Tensor  # (B,) positions in the data set: for methods that remember examples
-    weight: Tensor  # (B,) how much each example counts: importance x number of valid targets
+    inputs: (B, ...)
+    targets: (B,) classes, (B, C) class probabilities, (B, T) tokens with -100 = ignore
+    index: (B,) positions in the data set, for methods that remember examples
+    weight: (B,) how much each example counts: importance x number of valid targets; or a number, where all count alike
+    """
+
+    __slots__ = ("_weight", "index", "inputs", "targets")
+
+    def __init__(self, inputs: Tensor, targets: Tensor, index: Tensor, weight: Tensor | float = 1.0) -> None:
+        self.inputs, self.targets, self.index, self._weight = inputs, targets, index, weight
+
+    @property
+    def weight(self) -> Tensor:
+        """How much each example counts, (B,); made when first asked for where all count alike."""
+        if not isinstance(self._weight, Tensor):
+            self._weight = torch.full((len(self),), self._weight, device=self.inputs.device)
+        return self._weight
+
+    @property
+    def counts_alike(self) -> bool:
+        """Whether every example counts as much as any other, and nobody has asked for the weights yet."""
+        return not isinstance(self._weight, Tensor)
 
     def __len__(self) -> int:
         return len(self.inputs)
 
     def __getitem__(self, chosen: Tensor | slice) -> Batch:
-        return Batch(self.inputs[chosen], self.targets[chosen], self.index[chosen], self.weight[chosen])
+        weight = self._weight[chosen] if isinstance(self._weight, Tensor) else self._weight
+        return Batch(self.inputs[chosen], self.targets[chosen], self.index[chosen], weight)
 
-    def replace(self, **changes: Tensor) -> Batch:
-        """Return a copy with the named tensors changed."""
-        return dataclasses.replace(self, **changes)
+    def replace(
+        self,
+        *,
+        inputs: Tensor | None = None,
+        targets: Tensor | None = None,
+        index: Tensor | None = None,
+        weight: Tensor | float | None = None,
+    ) -> Batch:
+        """Return a copy with the named parts changed."""
+        return Batch(
+            self.inputs if inputs is None else inputs,
+            self.targets if targets is None else targets,
+            self.index if index is None else index,
+            self._weight if weight is None else weight,
+        )
 
 
 Sampler = Callable[["Training"], Iterator[Tensor]]  # endless (K,) chunks of positions: which examples, in which order

@@ -29,7 +29,8 @@ def by_position(positions: Tensor, training: Training) -> Batch:
     """Pick (B,) positions from the recipe's data set; weight is the number of valid targets of each."""
     dataset = training.recipe.dataset
     targets = dataset.targets[positions]
-    return Batch(dataset.inputs[positions], targets, positions, valid_targets(targets))
+    weight = valid_targets(targets) if targets.ndim == 2 else 1.0
+    return Batch(dataset.inputs[positions], targets, positions, weight)
 
 
 def valid_targets(targets: Tensor) -> Tensor:
@@ -64,7 +65,7 @@ def cross_entropy(outputs: Tensor, batch: Batch) -> Tensor:
 def backward(training: Training, batch: Batch) -> Tensor:
     """Add the gradient of sum(loss * weight) to p.grad; the loop has made the weights of a step sum to one."""
     losses = training.loss(training.forward(batch.inputs), batch)
-    (losses * batch.weight).sum().backward()
+    torch.autograd.backward(losses, batch.weight.to(losses.dtype))
     return losses.detach()
 
 

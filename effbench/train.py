@@ -109,8 +109,10 @@ def set_rate(training: Training, factor: float) -> None:
 
 def share(batch: Batch, training: Training) -> Batch:
     """Scale the weights so that those of the whole step, all ranks together, sum to one."""
+    if batch.counts_alike and training.group.size == 1:
+        return batch.replace(weight=1.0 / len(batch))
     total = training.group.sum(batch.weight.sum()).clamp_min(_TINY)
-    return Batch(batch.inputs, batch.targets, batch.index, batch.weight / total)
+    return batch.replace(weight=batch.weight / total)
 
 
 def tokens_per_example(batch: Batch) -> int:
