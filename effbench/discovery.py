@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -39,15 +40,20 @@ def find(named: Iterable[str] = ()) -> Iterator[Found]:
     """
     for module in OWN:
         yield Found(module, "effbench", partial(importlib.import_module, module))
-    packages: set[str] = set()
-    for distribution in importlib.metadata.distributions():
-        offered = _offered_by(distribution)
-        package = {found.source.rpartition(" ")[0] for found in offered}
-        if package.isdisjoint(packages):  # else it is another version, behind the one that Python imports
-            yield from offered
-            packages |= package
+    yield from _installed()
     for text in named:
         yield from _named(text)
+
+
+def _installed() -> list[Found]:
+    """Return the plugins of installed packages, by name of the package, effbench's first: nobody can come before it."""
+    packages: dict[str, list[Found]] = {}
+    for distribution in importlib.metadata.distributions():
+        offered = _offered_by(distribution)
+        if offered:  # of two versions, the one that Python imports comes first
+            packages.setdefault(offered[0].source.rpartition(" ")[0], offered)
+    in_order = sorted(packages, key=lambda package: (package != GROUP, package))
+    return [found for package in in_order for found in packages[package]]
 
 
 def _offered_by(distribution: importlib.metadata.Distribution) -> list[Found]:
@@ -85,8 +91,8 @@ def _named(text: str) -> Iterator[Found]:
 
 
 def module_from_file(path: Path) -> ModuleType:
-    """Import a file as a module of its own name."""
-    name = f"{GROUP}_plugin_{path.stem}"
+    """Import a file as a module of a name of its own, which files of other folders do not share."""
+    name = f"{GROUP}_plugin_{path.stem}_{sha256(bytes(path.resolve())).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     if spec is None or spec.loader is None:
         raise PluginError(f"{path} cannot be imported: it is no Python file")

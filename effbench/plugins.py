@@ -89,11 +89,11 @@ def load(named: Iterable[str] = (), *, strict: bool = False) -> Plugins:
 
 
 def _add(plugins: Plugins, found: Found) -> None:
-    if found.name in plugins.sources:
-        raise PluginError(f"its name is taken by the plugin from {plugins.sources[found.name]}")
     plugin = found.get()
     if plugins.manager.is_registered(plugin):
         return
+    if found.name in plugins.sources:
+        raise PluginError(f"its name is taken by the plugin from {plugins.sources[found.name]}")
     check_hooks(plugin)
     plugins.sources[found.name] = found.source
     plugins.manager.register(plugin, found.name)
