@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,9 +43,15 @@ def run(
     plugins: files, folders or modules that offer more techniques or workloads.
     out: the results folder; default: results/<name of the suite>.
     jobs: processes side by side; 0 takes as many as there are cores for `threads` each.
+    threads: of each process.
+    data: data set -> folder of a local copy to take it from.
+    fail_fast: start nothing after the first failure.
+    fresh: run again what is finished.
+    progress: show on standard error how it goes.
 
     Raises:
         EffbenchError: something asked for does not exist or cannot be; nothing was trained.
+        KeyboardInterrupt: Ctrl-C; what is finished is kept, what ran is recorded as interrupted.
     """
     from effbench import plugins as loading
     from effbench import suite as suites
@@ -55,18 +63,21 @@ def run(
 
     named = tuple(os.fspath(plugin) for plugin in plugins)
     loaded = loading.load(named)
+    for problem in loaded.problems:
+        warnings.warn(str(problem), stacklevel=2)
     sets = [parse_set(chosen) if isinstance(chosen, str) else chosen for chosen in techniques]
     asked = suites.load(os.fspath(suite), loaded).override(
         budget=budget, total=total, seeds=seeds, techniques=sets, workloads=workloads
     )
     asked.check(loaded)
-    jobs = jobs or default_jobs(threads)
     copies = {name: os.fspath(path) for name, path in (data or {}).items()}
-    settings = Settings(jobs, threads, device, named, copies)
-    if progress:
-        loaded.manager.register(observer(jobs), "progress")
+    settings = Settings(jobs or default_jobs(threads), threads, device, named, copies)
     folder = Path(out) if out else Path("results") / asked.name
-    run_suite(asked, loaded, Store(folder), settings, fail_fast=fail_fast, fresh=fresh)
+    with contextlib.ExitStack() as at_the_end:
+        if progress:
+            shown = at_the_end.enter_context(contextlib.closing(observer(settings.jobs)))
+            loaded.manager.register(shown, "progress")
+        run_suite(asked, loaded, Store(folder), settings, fail_fast=fail_fast, fresh=fresh)
     return load_results(folder)
 
 

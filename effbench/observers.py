@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,11 +23,16 @@ class Observers:
     """The plugins that hear how a suite goes.
 
     manager: where they are registered.
-    warn: shows a person what should be seen at once.
+    show: shows a person what should be seen at once.
     """
 
     manager: pluggy.PluginManager
-    warn: Warn = to_standard_error
+    show: Warn = to_standard_error
+
+    def warn(self, text: str) -> None:
+        """Show a warning; where nobody reads any more, go on."""
+        with contextlib.suppress(OSError):
+            self.show(text)
 
     def tell(self, hook: str, **what: Any) -> None:
         """Call a hook of every observer that has it."""
@@ -34,7 +40,7 @@ class Observers:
             wanted = {name: value for name, value in what.items() if name in implementation.argnames}
             try:
                 implementation.function(**wanted)
-            except Exception as fault:  # noqa: BLE001 - a stranger's code may raise anything, and must not cost a trial
+            except (Exception, SystemExit) as fault:  # noqa: BLE001 - a stranger's code may raise anything
                 name = implementation.plugin_name
                 self.warn(f"observer {name} failed in {hook} and hears no more: {type(fault).__name__}: {fault}")
                 self.manager.unregister(name=name)

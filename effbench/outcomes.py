@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,14 +18,17 @@ if TYPE_CHECKING:
     from effbench.plugins import Plugins
 
 _MAY_MISS_SECONDS, _MAY_MISS_SHARE = 0.05, 0.01  # of the wall time, by the ledger's lines
+_MAY_JUMP_SECONDS = 5.0  # the system clock, against the monotonic one
 
 
 def record_of(trial: Trial, outcome: Outcome, plugins: Plugins) -> Record:
     """Return the record that the process sent, or one that says how it ended without sending any."""
     if outcome.result is not None:
         record = Record.from_json(json.dumps(outcome.result))
+        if record.status == "timeout" and outcome.ended == "total":
+            record.stop_reason, record.reason = "total", "still running when the suite's total was spent"
     else:
-        status, stop, reason = _how_it_ended(outcome.ended)
+        status, stop, reason = how_it_ended(outcome.ended)
         record = without_training(trial, plugins, status, stop, reason)
     record.wall_seconds = outcome.seconds
     record.overrun_seconds = max(record.overrun_seconds, outcome.overrun_seconds)
@@ -38,28 +43,46 @@ def without_training(trial: Trial, plugins: Plugins, status: str, stop_reason: s
     return record
 
 
-def _how_it_ended(ended: str) -> tuple[str, str, str]:
-    """Return (status, stop reason, reason) of a process that left no record."""
+def how_it_ended(ended: str) -> tuple[str, str, str]:
+    """Return (status, stop reason, reason) of a process that left no result."""
     match ended.split():
         case ["deadline"]:
             return "timeout", "deadline", "did not stop at its deadline, and was killed"
+        case ["total"]:
+            return "timeout", "total", "did not stop when the suite's total was spent, and was killed"
         case ["interrupted"]:
             return "interrupted", "interrupted", "Ctrl-C"
         case ["signal", number]:
-            return "killed", "failed", f"killed by signal {number}"
+            return "killed", "failed", f"killed by signal {number} ({_name(int(number))})"
+        case ["exit", "code", number]:
+            return "failed", "failed", f"its process ended with exit code {number} and left no record"
+        case []:
+            return "failed", "failed", "its process ended and left no record"
         case _:
-            return "failed", "failed", f"its process ended with {ended or 'exit code 0'} and left no record"
+            return "failed", "failed", ended
+
+
+def _name(number: int) -> str:
+    """Return what a signal is called, and what it most often means."""
+    name = signal.Signals(number).name if number in {known.value for known in signal.Signals} else "unknown"
+    return f"{name}: perhaps the memory ran out" if name == "SIGKILL" else name
 
 
 def doubts(record: Record) -> list[str]:
-    """Say what the record cannot vouch for."""
+    """Say what the record cannot vouch for, in words that do not change with the numbers, so that tables can count."""
     found = []
     lines, wall = sum(record.ledger.values()), record.wall_seconds
     if record.ledger and abs(lines - wall) > max(_MAY_MISS_SECONDS, _MAY_MISS_SHARE * wall):
-        found.append(f"the ledger's lines add up to {lines:.2f} s of {wall:.2f} s on the wall")
-    cores, load = record.environment.get("cores", 1), record.environment.get("load_after", 0.0)
-    if load > max(cores, record.jobs) + 1:
-        found.append(f"busy machine: load {load:.1f} on {cores} cores")
+        found.append("the ledger's lines do not add up to the wall time")
+    if record.ledger and record.started and record.finished:
+        stamps = dt.datetime.fromisoformat(record.finished) - dt.datetime.fromisoformat(record.started)
+        if abs(stamps.total_seconds() - wall) > _MAY_JUMP_SECONDS:
+            found.append("the system clock was set meanwhile, or the machine slept")
+    cores, threads = record.environment.get("cores", 1), record.threads * max(record.jobs, record.processes)
+    if threads > cores:
+        found.append(f"more threads than cores: {threads} on {cores}")
+    elif record.environment.get("load_after", 0.0) > cores + 1:
+        found.append("the machine was busy with other work")
     return found
 
 

@@ -1,20 +1,24 @@
-"""What a suite will do: which sets apply where, in which order the trials run, and how long that may take."""
+"""What a suite will do: which sets apply where, in which order the trials run, which are done, how long it may take."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from effbench import identity
 from effbench.budget import Budget
-from effbench.errors import Refusal
+from effbench.errors import DataUnavailable, Refusal, UnknownName
 from effbench.pricing import PRICED_UNITS, Price
-from effbench.records import label
-from effbench.techniques import compose
+from effbench.records import Record, canonical, label
+from effbench.store import FINAL
+from effbench.switches import Switches
+from effbench.techniques import compose, in_order
 from effbench.trial import Trial
 
 if TYPE_CHECKING:
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
 class Settings:
     """How to run a suite here: what the suite does not say.
 
+    jobs: processes side by side.
+    threads: of each process.
     named: plugins as they were named on the command line.
     data: data set -> folder of a local copy.
     """
@@ -42,6 +48,7 @@ class Cell:
     """A set of techniques on a workload: its trials differ by the seed alone.
 
     refusal: why it makes no sense; "" where it does.
+    is_broken: whether a technique raised something else; its trials will tell what, each in its own log.
     """
 
     workload: str
@@ -50,6 +57,7 @@ class Cell:
     order: tuple[str, ...] = ()
     processes: int = 1
     refusal: str = ""
+    is_broken: bool = False
 
     @property
     def label(self) -> str:
@@ -57,13 +65,45 @@ class Cell:
         return label(self.techniques)
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One trial of a suite, before it runs.
+
+    trial: None as long as its price is not known.
+    kept: its record, where an earlier run has finished it.
+    why: what speaks against a record of an earlier run that asked for the same; "" where there is none.
+    """
+
+    cell: Cell
+    seed: int
+    trial: Trial | None
+    kept: Record | None = None
+    why: str = ""
+
+
+def use_copies(settings: Settings, plugins: Plugins) -> None:
+    """Take data sets from the local copies that `settings` name.
+
+    Raises:
+        UnknownName: there is no such data set.
+        DataUnavailable: the data set is not taken from a folder, or the folder is not what it should be.
+    """
+    known = plugins.offers["effbench_datasets"]
+    for name, folder in (settings.data or {}).items():
+        if name not in known:
+            raise UnknownName("data set", name, known)
+        if known[name].from_folder is None:
+            raise DataUnavailable(f"data set {name!r} is not taken from a folder; it comes from {known[name].origin}")
+        known[name].from_folder(Path(folder))
+
+
 def cells_of(suite: Suite, plugins: Plugins, settings: Settings) -> list[Cell]:
     """Compose every set with every workload's baseline, so that refusals are known before anything trains.
 
     Raises:
         DataUnavailable: a workload's data is not here.
-        InvalidTechnique: a technique does not accept its options.
     """
+    plain = Switches.now()
     units = plugins.offers["effbench_clocks"]
     cells = []
     for name in suite.workloads:
@@ -75,8 +115,13 @@ def cells_of(suite: Suite, plugins: Plugins, settings: Settings) -> list[Cell]:
                 recipe, order = compose(baseline, techniques, plugins.techniques)
             except Refusal as why:
                 cells.append(Cell(name, techniques, budget, refusal=str(why)))
+            except (Exception, SystemExit):  # noqa: BLE001 - a stranger's code may raise anything
+                order = in_order(techniques, plugins.techniques)
+                cells.append(Cell(name, techniques, budget, tuple(order), is_broken=True))
             else:
                 cells.append(Cell(name, techniques, budget, tuple(order), recipe.processes))
+            finally:
+                plain.throw()
     return cells
 
 
@@ -104,15 +149,26 @@ def trial_of(
         threads=settings.threads,
         jobs=settings.jobs,
         device=settings.device,
-        plugins=settings.named,
-        data=dict(settings.data or {}),
     )
     parts = identity.parts(asked, plugins)
     return Trial.from_plain({**asked.to_plain(), "identity": parts, "key": identity.key(parts)})
 
 
-def seconds_of(cell: Cell, price: Price | None, step_seconds: float) -> float | None:
-    """Guess the seconds of one trial on this machine; None where the budget does not tell."""
+def is_priced(cell: Cell) -> bool:
+    """Tell whether the cell's budget needs a price."""
+    return cell.budget.unit in PRICED_UNITS and not cell.refusal and not cell.is_broken
+
+
+def seconds_of(cell: Cell, price: Price | None, step_seconds: float, records: Sequence[Record] = ()) -> float | None:
+    """Guess the seconds of one trial on this machine; None where nothing tells.
+
+    records: of earlier trials, of which those of the same set tell most, then those of the same workload.
+    """
+    budget = str(cell.budget)
+    like = [r for r in records if r.wall_seconds and r.workload == cell.workload and r.budget == budget]
+    same = [r for r in like if canonical(r.techniques) == canonical(cell.techniques)]
+    if like:
+        return fmean(record.wall_seconds for record in same or like)
     match cell.budget.unit:
         case "seconds" | "cpu" | "reference":
             return cell.budget.amount / cell.processes if cell.budget.unit == "cpu" else cell.budget.amount
@@ -122,6 +178,45 @@ def seconds_of(cell: Cell, price: Price | None, step_seconds: float) -> float | 
             return None
 
 
-def is_priced(cell: Cell) -> bool:
-    """Tell whether the cell's budget needs a price."""
-    return cell.budget.unit in PRICED_UNITS and not cell.refusal
+def plan(
+    suite: Suite,
+    cells: Sequence[Cell],
+    known_prices: Mapping[str, Any],
+    done: Mapping[str, Record],
+    plugins: Plugins,
+    settings: Settings,
+) -> list[Planned]:
+    """Return all trials of a suite in running order: which are kept, which will run, and why that again.
+
+    known_prices: the price list of the results folder.
+    done: the record that counts for each key, of earlier runs; empty where all should run again.
+    """
+    from effbench import prices
+
+    earlier = dict[tuple[str, str, int], Record]()
+    for record in done.values():
+        earlier[record.workload, canonical(record.techniques), record.seed] = record
+    planned = []
+    for cell, seed in in_running_order(suite, cells):
+        try:
+            price = prices.price_of(cell, known_prices, plugins, settings)
+        except KeyError:
+            planned.append(Planned(cell, seed, None))
+            continue
+        trial = trial_of(suite, cell, seed, price, plugins, settings)
+        found = done.get(trial.key) or earlier.get((cell.workload, canonical(cell.techniques), seed))
+        if found is not None and found.key == trial.key and found.status in FINAL:
+            planned.append(Planned(cell, seed, trial, found))
+        else:
+            planned.append(Planned(cell, seed, trial, None, why_again(trial, found)))
+    return planned
+
+
+def why_again(trial: Trial, found: Record | None) -> str:
+    """Say why a trial runs although there is a record of the same set, workload and seed."""
+    if found is None:
+        return ""
+    if found.key != trial.key:
+        return "; ".join(identity.differences(found.identity, trial.identity))
+    first = found.reason.partition("\n")[0]
+    return f"{found.status} last time: {first}" if first else f"{found.status} last time"

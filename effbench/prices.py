@@ -1,18 +1,21 @@
-"""The price list of a results folder: what is known, what must be measured, and the jobs that measure it."""
+"""The price list of a results folder: what is known, what must be measured, and measuring it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from effbench import identity
-from effbench.execution import Job
+from effbench import identity, machine
+from effbench.execution import Job, Outcome
+from effbench.outcomes import how_it_ended
 from effbench.planning import Cell, Settings, is_priced
-from effbench.pricing import Phase, Price
+from effbench.pricing import Phase, Price, Trouble
 
 if TYPE_CHECKING:
     from effbench.plugins import Plugins
+    from effbench.runner import Run
 
 ROUNDS, SECONDS = 100, 2.0  # at least so many rounds in turns with the baseline, and so long per phase
 
@@ -29,50 +32,99 @@ def price_key(cell: Cell, plugins: Plugins, settings: Settings) -> str:
         "threads": settings.threads,
         "device": settings.device,
         "step seconds": plugins.workloads[cell.workload].step_seconds,
-        "code": [identity.source_digest(plugins.techniques[name].function) for name in sorted(cell.techniques)],
-        "workload code": identity.source_digest(plugins.workloads[cell.workload].recipe),
+        "code": [identity.code_of(plugins.techniques[name].function) for name in sorted(cell.techniques)],
+        "workload code": identity.code_of(plugins.workloads[cell.workload].recipe),
         "torch": identity.versions()["torch"],
     }
     return identity.digest(json.dumps(parts, sort_keys=True))
 
 
 def missing(cells: Iterable[Cell], known: Mapping[str, Any], plugins: Plugins, settings: Settings) -> list[list[Cell]]:
-    """Return the cells whose price is not known, in groups that are measured in turns in one job."""
-    groups: dict[tuple[str, str, int], list[Cell]] = {}
+    """Return the cells whose price is not known, in groups that are measured in turns in one job.
+
+    Sets that need several processes are measured one by one: what fails there fails for all that share the job.
+    """
+    together: dict[tuple[str, str], list[Cell]] = {}
+    alone = []
     for cell in cells:
         if is_priced(cell) and not _is_given(cell) and price_key(cell, plugins, settings) not in known:
-            groups.setdefault((cell.workload, cell.budget.unit, cell.processes), []).append(cell)
-    return list(groups.values())
+            if cell.processes > 1:
+                alone.append([cell])
+            else:
+                together.setdefault((cell.workload, cell.budget.unit), []).append(cell)
+    return [*together.values(), *alone]
 
 
-def job_of(group: Sequence[Cell], settings: Settings, log: str = "") -> Job:
+def measure(run: Run, cells: Iterable[Cell]) -> Mapping[str, Any]:
+    """Measure the prices that the list lacks, add them to it, and return the whole list.
+
+    What cannot be priced goes into `run.troubles`, by price key, and costs nothing but its own trials.
+    """
+    known = run.store.read_json("prices") or {}
+    groups = missing(cells, known, run.plugins, run.settings)
+    if not groups:
+        return known
+    run.observers.tell("effbench_calibration_started", suite=run.suite.name, groups=len(groups))
+    while groups:
+        again: list[list[Cell]] = []
+        for group, job, outcome in _outcomes(run, groups):
+            if outcome.result is not None:
+                known = _keep(run, group, outcome.result)
+                if not outcome.result["troubles"]:
+                    Path(job.log).unlink(missing_ok=True)
+            elif len(group) > 1 and not run.is_over:
+                again += [[cell] for cell in group]  # one of them ended the process, and only it should pay for that
+            else:
+                why = Trouble(*how_it_ended(outcome.ended), f"no price could be measured; see {job.log}")
+                run.troubles[price_key(group[0], run.plugins, run.settings)] = why
+        groups = again
+    run.observers.tell("effbench_calibration_finished", suite=run.suite.name)
+    return known
+
+
+def _outcomes(run: Run, groups: Sequence[Sequence[Cell]]) -> Iterator[tuple[Sequence[Cell], Job, Outcome]]:
+    """Measure groups of cells side by side."""
+    logs = [run.store.logs / f"prices-{group[0].workload}-{number}.log" for number, group in enumerate(groups)]
+    group_of = {str(log): group for log, group in zip(logs, groups, strict=True)}
+
+    def hear(job: Job, event: dict[str, Any]) -> None:
+        if event["event"] == "price":
+            workload, progress = job.payload["workload"], event["progress"]
+            run.observers.tell("effbench_calibration_progress", workload=workload, progress=progress)
+
+    jobs = [_job_of(group, run, log) for log, group in group_of.items()]
+    for log in logs:
+        log.unlink(missing_ok=True)
+    for job, outcome in run.execute(jobs, hear):
+        yield group_of[job.log], job, outcome
+
+
+def _keep(run: Run, group: Sequence[Cell], measured: Mapping[str, Any]) -> dict[str, Any]:
+    """Add what was measured to the price list, and return the whole list."""
+    found = {}
+    for number, cell in enumerate(group):
+        key = price_key(cell, run.plugins, run.settings)
+        if trouble := measured["troubles"].get(str(number)):
+            run.troubles[key] = Trouble(**trouble)
+        else:
+            where = {"machine": machine.environment(run.settings.device)}
+            found[key] = {"workload": cell.workload, "set": cell.label, **measured["prices"][str(number)], **where}
+    return run.store.merge_json("prices", found)
+
+
+def _job_of(group: Sequence[Cell], run: Run, log: str) -> Job:
     """Return the job that measures a group of cells."""
     payload = {
         "workload": group[0].workload,
-        "sets": {cell.label: cell.techniques for cell in group},
+        "sets": {str(number): cell.techniques for number, cell in enumerate(group)},
+        "processes": group[0].processes,
         "unit": group[0].budget.unit,
-        "threads": settings.threads,
-        "device": settings.device,
-        "data": dict(settings.data or {}),
+        "threads": run.settings.threads,
+        "device": run.settings.device,
         "rounds": ROUNDS,
         "seconds": SECONDS,
     }
-    return Job("price", payload, processes=group[0].processes, log=log)
-
-
-def entries(
-    group: Sequence[Cell], measured: Mapping[str, Any], plugins: Plugins, settings: Settings, machine: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the new entries of the price list, by key."""
-    return {
-        price_key(cell, plugins, settings): {
-            "workload": cell.workload,
-            "set": cell.label,
-            **measured[cell.label],
-            "machine": dict(machine),
-        }
-        for cell in group
-    }
+    return Job("price", payload, group[0].processes, log, run.until)
 
 
 def _is_given(cell: Cell) -> bool:
@@ -81,7 +133,11 @@ def _is_given(cell: Cell) -> bool:
 
 
 def price_of(cell: Cell, known: Mapping[str, Any], plugins: Plugins, settings: Settings) -> dict[str, Any] | None:
-    """Return a cell's price as plain values, or None where its budget needs none."""
+    """Return a cell's price as plain values, or None where its budget needs none.
+
+    Raises:
+        KeyError: it is not known.
+    """
     if not is_priced(cell):
         return None
     if _is_given(cell):

@@ -52,13 +52,13 @@ class Price:
         found = bisect.bisect_right(self.phases, progress, key=lambda phase: phase.start)
         return self.phases[max(0, found - 1)].cost
 
-    def check(self, name: str) -> Price:
+    def check(self) -> Price:
         """Return self, or raise PriceError where a bigger step seems cheaper than a smaller one."""
         by_size = sorted(self.phases, key=lambda phase: phase.size)
         for smaller, bigger in itertools.pairwise(by_size):
             if bigger.size > smaller.size and bigger.cost < smaller.cost * (1 - _TOLERANCE):
                 raise PriceError(
-                    f"{name}: the step at progress {bigger.start:.2f} is bigger than that at {smaller.start:.2f} "
+                    f"the step at progress {bigger.start:.2f} is bigger than that at {smaller.start:.2f} "
                     f"and yet seems cheaper ({bigger.cost:.3g} < {smaller.cost:.3g} {self.unit}); the machine was "
                     "disturbed while prices were measured. Run `effbench calibrate` again when it is quieter"
                 )
@@ -73,6 +73,20 @@ class Price:
         """Undo `to_plain`."""
         phases = tuple(Phase(**phase) for phase in plain["phases"])
         return cls(plain["unit"], phases, tuple((p, cost) for p, cost in plain["lumps"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a set of techniques has no price, and what becomes of its trials."""
+
+    status: str  # of a record: "skipped" or "failed"
+    stop_reason: str
+    reason: str
+    story: str = ""  # the traceback
+
+    def to_plain(self) -> dict[str, str]:
+        """Return plain values for JSON."""
+        return dataclasses.asdict(self)
 
 
 def number_of_steps(price: Price, amount: float) -> int:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from effbench import machine, planning, prices
+from effbench import planning, prices
 from effbench.errors import EffbenchError
-from effbench.execution import Executor, Job, Outcome
+from effbench.execution import Executor, Hear, Job, Outcome
 from effbench.execution.local import Local
+from effbench.interrupts import held_back
 from effbench.observers import Observers, Warn, to_standard_error
 from effbench.outcomes import log_file, record_of, without_training
-from effbench.planning import Cell, Settings
+from effbench.planning import Cell, Planned, Settings
+from effbench.pricing import Trouble
 from effbench.records import Record
-from effbench.store import FINAL
 from effbench.suite import Suite
 from effbench.trial import Trial
 
@@ -44,6 +44,8 @@ class Run:
     kept: int = 0  # how many an earlier run had finished
     unwritten: int = 0  # how many the disk would not take
     trials: dict[str, Trial] = field(default_factory=dict)  # by key
+    troubles: dict[str, Trouble] = field(default_factory=dict)  # price key -> why there is no price
+    is_stopping: bool = False  # whether somebody pressed Ctrl-C
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -52,14 +54,36 @@ class Run:
         return int(self.unwritten > 0 or any(record.status not in _FINE for record in self.records))
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether a trial of this run went wrong."""
         return any(record.status not in _FINE for record in self.records[self.kept :])
 
-    def seconds_left(self) -> float | None:
-        """Return what is left of the suite's total, None where it has none."""
+    @property
+    def until(self) -> float | None:
+        """When the suite's total is spent, on the monotonic clock; None where it has none."""
         total = self.suite.total_seconds
-        return None if total is None else total - (time.monotonic() - self.began)
+        return None if total is None else self.began + total
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more should be started."""
+        return self.is_stopping or (self.until is not None and time.monotonic() > self.until)
+
+    def execute(self, jobs: Iterable[Job], hear: Hear) -> Iterator[tuple[Job, Outcome]]:
+        """Yield every job with its outcome, as they end.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C, after what ran has ended and was yielded.
+        """
+        with held_back() as asked:
+
+            def stop() -> bool:
+                if asked() and not self.is_stopping:
+                    self.is_stopping = True
+                    self.observers.warn("stopping: what runs is ended and recorded first")
+                return self.is_stopping
+
+            yield from self.executor.run(jobs, hear, stop)
 
 
 def run_suite(
@@ -75,7 +99,7 @@ def run_suite(
 ) -> Run:
     """Run what a suite still lacks, and return the run with its records.
 
-    executor: where trials run; default: this machine.
+    executor: where trials run, and stays open; default: this machine.
     fail_fast: start nothing after the first failure.
     fresh: run again what is finished.
     warn: shows a person what should be seen at once.
@@ -85,126 +109,144 @@ def run_suite(
         KeyboardInterrupt: Ctrl-C; what ran is recorded as interrupted.
     """
     store.check_writable()
-    executor = executor or Local(settings.jobs, settings.named)
-    run = Run(suite, plugins, store, settings, executor, Observers(plugins.manager, warn))
+    place = executor or executor_for(suite, settings)
+    run = Run(suite, plugins, store, settings, place, Observers(plugins.manager, warn))
     try:
-        if fresh or not store.latest():
-            executor.start()  # it gets ready while this process reads data; else there may be nothing left to do
+        done = {} if fresh else store.latest()
+        if not done:
+            place.start()  # it gets ready while this process reads data; else there may be nothing left to do
+        planning.use_copies(settings, plugins)
         cells = planning.cells_of(suite, plugins, settings)
         store.write_json("suite", dataclasses.asdict(suite))
-        known = measure_prices(run, cells)
-        todo = _still_to_do(run, cells, known, fresh)
-        run.observers.tell("effbench_suite_started", suite=suite.name, trials=[trial for _, trial in todo])
-        _run_trials(run, todo, fail_fast)
+        known = prices.measure(run, cells)
+        todo = _take_over(run, planning.plan(suite, cells, known, done, plugins, settings))
+        run.observers.tell("effbench_suite_started", suite=suite.name, trials=[trial for trial, _ in todo])
+        try:
+            _run_trials(run, todo, fail_fast)
+        finally:
+            run.observers.tell("effbench_suite_finished", suite=suite.name, records=run.records)
     finally:
-        executor.close()
+        if executor is None:
+            place.close()
     return run
 
 
-def measure_prices(run: Run, cells: Sequence[Cell]) -> Mapping[str, Any]:
-    """Measure the prices that the list lacks, add them to it, and return the whole list.
+def calibrate(
+    suite: Suite,
+    plugins: Plugins,
+    store: Store,
+    settings: Settings,
+    *,
+    fresh: bool = False,
+    warn: Warn = to_standard_error,
+) -> tuple[list[tuple[Cell, Mapping[str, Any]]], list[tuple[Cell, Trouble]]]:
+    """Measure the prices that a results folder lacks; return (cells with their prices, cells with their troubles).
+
+    fresh: measure again what is known.
 
     Raises:
-        EffbenchError: a price could not be measured; names the log.
+        EffbenchError: results cannot be written, or data is missing.
+        KeyboardInterrupt: Ctrl-C.
     """
-    known = run.store.read_json("prices") or {}
-    groups = prices.missing(cells, known, run.plugins, run.settings)
-    if not groups:
-        return known
-    logs = [run.store.logs / f"prices-{group[0].workload}-{number}.log" for number, group in enumerate(groups)]
-    group_of = dict(zip(map(str, logs), groups, strict=True))
-    run.observers.tell("effbench_calibration_started", suite=run.suite.name, groups=len(groups))
-
-    def hear(job: Job, event: dict[str, Any]) -> None:
-        if event["event"] == "price":
-            run.observers.tell(
-                "effbench_calibration_progress", workload=job.payload["workload"], progress=event["progress"]
-            )
-
-    for job, outcome in run.executor.run([prices.job_of(g, run.settings, log) for log, g in group_of.items()], hear):
-        group = group_of[job.log]
-        if outcome.result is None:
-            why = outcome.ended or "it failed"
-            raise EffbenchError(f"the prices of {group[0].workload} could not be measured ({why}); see {job.log}")
-        _remove_if_empty(Path(job.log))
-        new = prices.entries(group, outcome.result, run.plugins, run.settings, machine.environment())
-        known = run.store.merge_json("prices", new)
-    run.observers.tell("effbench_calibration_finished", suite=run.suite.name)
-    return known
+    store.check_writable()
+    executor = executor_for(suite, settings)
+    run = Run(suite, plugins, store, settings, executor, Observers(plugins.manager, warn))
+    try:
+        executor.start()
+        planning.use_copies(settings, plugins)
+        cells = [cell for cell in planning.cells_of(suite, plugins, settings) if planning.is_priced(cell)]
+        key_of = {id(cell): prices.price_key(cell, plugins, settings) for cell in cells}
+        if fresh:
+            old = store.read_json("prices") or {}
+            store.write_json("prices", {key: entry for key, entry in old.items() if key not in key_of.values()})
+        known = prices.measure(run, cells)
+    finally:
+        executor.close()
+    priced = [(cell, known[key_of[id(cell)]]) for cell in cells if key_of[id(cell)] in known]
+    return priced, [(cell, run.troubles[key_of[id(cell)]]) for cell in cells if key_of[id(cell)] in run.troubles]
 
 
-def _still_to_do(run: Run, cells: Sequence[Cell], known: Mapping[str, Any], fresh: bool) -> list[tuple[Cell, Trial]]:
-    """Return what is to run, in order; take over what an earlier run has finished."""
-    done = {} if fresh else run.store.latest()
+def executor_for(suite: Suite, settings: Settings) -> Local:
+    """Return this machine, ready to be told to run a suite's trials."""
+    return Local(settings.jobs, settings.named, suite.workloads, settings.threads)
+
+
+def _take_over(run: Run, planned: Sequence[Planned]) -> list[tuple[Trial, Cell]]:
+    """Take over what an earlier run has finished; return what is to run, in order."""
     todo = []
-    for cell, seed in planning.in_running_order(run.suite, cells):
-        price = prices.price_of(cell, known, run.plugins, run.settings)
-        trial = planning.trial_of(run.suite, cell, seed, price, run.plugins, run.settings)
+    for one in planned:
+        trial = one.trial or planning.trial_of(run.suite, one.cell, one.seed, None, run.plugins, run.settings)
         run.trials[trial.key] = trial
-        if trial.key in done and done[trial.key].status in FINAL:
-            run.records.append(done[trial.key])
+        if one.kept is not None:
+            run.records.append(one.kept)
         else:
-            todo.append((cell, trial))
+            todo.append((trial, one.cell))
     run.kept = len(run.records)
     return todo
 
 
-def _run_trials(run: Run, todo: Sequence[tuple[Cell, Trial]], fail_fast: bool) -> None:
+def _run_trials(run: Run, todo: Sequence[tuple[Trial, Cell]], fail_fast: bool) -> None:
     def hear(job: Job, event: dict[str, Any]) -> None:
         trial = run.trials[job.payload["trial"]["key"]]
-        if event["event"] == "started":
+        if event["event"] == "setup":
             run.observers.tell("effbench_trial_started", trial=trial)
         elif event["event"] == "progress":
             run.observers.tell("effbench_progress", trial=trial, progress=event["progress"], step=event["step"])
 
-    try:
-        for job, outcome in run.executor.run(_jobs(run, todo, fail_fast), hear):
-            _finish(run, job, outcome)
-    except KeyboardInterrupt:
-        with _no_second_interrupt():
-            for job, outcome in run.executor.interrupt():
-                _finish(run, job, outcome)
-            run.observers.tell("effbench_suite_finished", suite=run.suite.name, records=run.records)
-        raise
-    run.observers.tell("effbench_suite_finished", suite=run.suite.name, records=run.records)
+    for job, outcome in run.execute(_jobs(run, todo, fail_fast), hear):
+        trial = run.trials[job.payload["trial"]["key"]]
+        record = record_of(trial, outcome, run.plugins)
+        _note_log(run, record, Path(job.log))
+        keep(run, trial, record)
 
 
-def _jobs(run: Run, todo: Sequence[tuple[Cell, Trial]], fail_fast: bool) -> Iterator[Job]:
-    """Yield each trial's job when its turn comes; what is refused or comes too late is recorded at once."""
-    for cell, trial in todo:
+def _jobs(run: Run, todo: Sequence[tuple[Trial, Cell]], fail_fast: bool) -> Iterator[Job]:
+    """Yield each trial's job when its turn comes; what is refused, or comes too late, is recorded at once."""
+    for trial, cell in todo:
         if cell.refusal:
             keep(run, trial, without_training(trial, run.plugins, "skipped", "refused", cell.refusal))
-        elif fail_fast and run.failed:
+        elif fail_fast and run.has_failed:
             return
         elif why := _too_late(run, cell):
             keep(run, trial, without_training(trial, run.plugins, "not_started", "total", why))
+        elif trouble := run.troubles.get(prices.price_key(cell, run.plugins, run.settings)):
+            _keep_unpriced(run, trial, trouble)
         else:
             log = log_file(trial, run.store.logs)
             log.unlink(missing_ok=True)
-            yield Job("trial", {"trial": trial.to_plain()}, processes=cell.processes, log=str(log))
+            yield Job("trial", {"trial": trial.to_plain()}, cell.processes, str(log), run.until)
 
 
 def _too_late(run: Run, cell: Cell) -> str:
     """Say why a trial cannot end within the suite's total, or "" where it can."""
-    left = run.seconds_left()
-    if left is None:
+    if run.until is None:
         return ""
-    like = [record.wall_seconds for record in run.records[run.kept :] if record.workload == cell.workload]
-    like = [seconds for seconds in like if seconds]
+    left = run.until - time.monotonic()
     step_seconds = run.plugins.workloads[cell.workload].step_seconds
-    guess = sum(like) / len(like) if like else planning.seconds_of(cell, None, step_seconds) or 0.0
+    guess = planning.seconds_of(cell, None, step_seconds, run.records[run.kept :]) or 0.0
     if guess <= left:
         return ""
     return f"of the total of {run.suite.total}, {max(0.0, left):.0f} s are left, and a trial takes about {guess:.0f} s"
 
 
-def _finish(run: Run, job: Job, outcome: Outcome) -> None:
-    trial = run.trials[job.payload["trial"]["key"]]
-    record = record_of(trial, outcome, run.plugins)
-    log = Path(job.log)
-    if not _remove_if_empty(log):
-        record.log = str(log.relative_to(run.store.path))
+def _keep_unpriced(run: Run, trial: Trial, trouble: Trouble) -> None:
+    """Record a trial whose set could not be priced; the traceback goes into its own log."""
+    reason = f"while its step was priced: {trouble.reason}"
+    record = without_training(trial, run.plugins, trouble.status, trouble.stop_reason, reason)
+    if trouble.status != "skipped":
+        log = log_file(trial, run.store.logs)
+        with contextlib.suppress(OSError):
+            log.write_text(trouble.story, encoding="utf-8", errors="backslashreplace")
+        _note_log(run, record, log)
     keep(run, trial, record)
+
+
+def _note_log(run: Run, record: Record, log: Path) -> None:
+    """Say in the record where the trial's log is; delete it where nothing stands in it."""
+    if log.is_file() and log.stat().st_size:
+        record.log = str(log.relative_to(run.store.path))
+    else:
+        log.unlink(missing_ok=True)
 
 
 def keep(run: Run, trial: Trial, record: Record) -> None:
@@ -216,21 +258,3 @@ def keep(run: Run, trial: Trial, record: Record) -> None:
         run.unwritten += 1
         run.observers.warn(f"{fault}; the record was: {record.to_json()}")
     run.observers.tell("effbench_trial_finished", trial=trial, record=record)
-
-
-def _remove_if_empty(log: Path) -> bool:
-    """Delete a log in which nothing stands; tell whether there is none any more."""
-    if log.is_file() and log.stat().st_size:
-        return False
-    log.unlink(missing_ok=True)
-    return True
-
-
-@contextlib.contextmanager
-def _no_second_interrupt() -> Iterator[None]:
-    """Let nothing disturb the shutdown: a second Ctrl-C would lose records."""
-    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, former)

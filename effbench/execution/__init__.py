@@ -15,12 +15,14 @@ class Job:
     payload: plain values.
     processes: how many processes the work consists of.
     log: file that gets what the process prints.
+    until: when it must have ended, come what may, on this process's monotonic clock; None where nothing bounds it.
     """
 
     task: str
     payload: dict[str, Any]
     processes: int = 1
     log: str = ""
+    until: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +30,10 @@ class Outcome:
     """What became of a job.
 
     result: what the task returned, as plain values; None where it did not come to that.
-    ended: "" where the process ended by itself; "deadline" or "interrupted" where we ended it; else "signal 9" or
-        "exit code 1".
-    seconds: wall time from asking to the end.
-    overrun_seconds: how long after its deadline it was ended.
+    ended: "" where the process ended by itself; "deadline" (its own), "total" (the job's `until`) or "interrupted"
+        where we ended it; else "signal 9", "exit code 1", or what else was in the way.
+    seconds: wall time from asking for it to its result, or to its end.
+    overrun_seconds: how long after its deadline it came to an end.
     """
 
     result: dict[str, Any] | None
@@ -43,17 +45,24 @@ class Outcome:
 Hear = Callable[[Job, dict[str, Any]], None]
 
 
+def never() -> bool:
+    """Do not stop."""
+    return False
+
+
 class Executor(Protocol):
     """Runs jobs, several at a time."""
 
     def start(self) -> None:
         """Get ready, without waiting for it."""
 
-    def run(self, jobs: Iterable[Job], hear: Hear) -> Iterator[tuple[Job, Outcome]]:
-        """Yield every job with its outcome, as they end. A job is taken from `jobs` when there is room for it."""
+    def run(self, jobs: Iterable[Job], hear: Hear, stop: Callable[[], bool] = never) -> Iterator[tuple[Job, Outcome]]:
+        """Yield every job with its outcome, as they end.
 
-    def interrupt(self) -> Iterator[tuple[Job, Outcome]]:
-        """End what runs, as Ctrl-C does, and yield it."""
+        jobs: one is taken when there is room for it, and not before.
+        hear: is told what a job says of itself.
+        stop: asked several times a second; once it says so, nothing is started, and what runs is interrupted.
+        """
 
     def close(self) -> None:
         """End whatever still runs, and free what is held."""

@@ -10,37 +10,27 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import IO
 
 from effbench.errors import EffbenchError
-from effbench.execution import Hear, Job, Limits, Outcome
+from effbench.execution import Hear, Job, Limits, Outcome, never
+from effbench.execution.channel import Channel, Message
+from effbench.execution.running import Running
 
+_MOST_STARTS = 4  # of the server, in case a job ends it
+_LAST_WORDS = 4000  # bytes of the server's output that its obituary quotes
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # read when the libraries are loaded
 
-def _nobody(job: Job, event: dict[str, Any]) -> None:
-    """Hear an event, and do nothing."""
-
-
-@dataclass(slots=True)
-class _Running:
-    """A job in its process."""
-
-    job: Job
-    channel: socket.socket
-    asked: float
-    due: float  # by when something must be heard of it
-    pid: int = 0
-    heard: bytes = b""
-    result: dict[str, Any] | None = None
-    ended: str = ""
-    overrun: float = 0.0
-    silent_since: float | None = None  # when its end of the channel closed
-
-    @property
-    def slots(self) -> int:
-        return self.job.processes
+# The server finds modules where this process does, and not in the working directory: its files may be called anything.
+_BOOT = (
+    "import json, sys; start = json.loads(sys.argv[1]); sys.path[:] = start.pop('path'); "
+    "from effbench.execution.server import main; main(**start)"
+)
 
 
 @dataclass(slots=True)
@@ -49,58 +39,71 @@ class Local:
 
     jobs: processes side by side; a job of several processes takes as many places, all of them if it needs more.
     plugins: named plugins that the server loads, so that jobs know them.
+    workloads: whose data the server reads, so that no job has to.
+    threads: of each process.
     """
 
     jobs: int = 1
     plugins: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    threads: int = 1
     limits: Limits = field(default_factory=Limits)
     _server: subprocess.Popen[bytes] | None = None
-    _control: socket.socket | None = None
-    _codes: dict[int, int] = field(default_factory=dict)
-    _running: list[_Running] = field(default_factory=list)
+    _words: IO[bytes] | None = None  # what the server printed
+    _control: Channel | None = None
+    _is_ready: bool = False
+    _starts: int = 0
+    _running: list[Running] = field(default_factory=list)
 
     def start(self) -> None:
         """Start the server; it imports while the caller goes on."""
         if self._server is not None:
             return
+        self._is_ready = False
+        self._starts += 1
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "effbench.execution.server", str(theirs.fileno()), *self.plugins]
+        told = {
+            "path": sys.path,
+            "control_fd": theirs.fileno(),
+            "named": [os.path.realpath(name) if Path(name).exists() else name for name in self.plugins],
+            "workloads": self.workloads,
+        }
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the server lives
         self._server = subprocess.Popen(  # noqa: S603 - our own interpreter, our own module
-            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+            [sys.executable, "-P", "-c", _BOOT, json.dumps(told)],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=self._words,
+            stderr=self._words,
+            start_new_session=True,
+            env={**os.environ, **dict.fromkeys(_THREADS, str(self.threads))},
         )
         theirs.close()
-        self._control = ours
+        self._control = Channel(ours)
 
-    def run(self, jobs: Iterable[Job], hear: Hear) -> Iterator[tuple[Job, Outcome]]:
-        """Yield every job with its outcome, as they end; on Ctrl-C the running ones are ended and yielded first."""
+    def run(self, jobs: Iterable[Job], hear: Hear, stop: Callable[[], bool] = never) -> Iterator[tuple[Job, Outcome]]:
+        """Yield every job with its outcome, as they end; see `Executor`."""
         self.start()
-        queue = iter(jobs)
-        waiting = next(queue, None)
-        while waiting is not None or self._running:
-            while waiting is not None and self._has_room(waiting):
+        queue, waiting = iter(jobs), None
+        while True:
+            if stopping := stop():
+                queue, waiting = iter(()), None
+                for running in self._running:
+                    running.stop("interrupted", signal.SIGINT, time.monotonic())
+            while self._is_ready and self._free > 0 and (waiting := waiting or next(queue, None)) is not None:
+                if self._running and waiting.processes > self._free:
+                    break
                 self._launch(waiting)
-                waiting = next(queue, None)
+                waiting = None
+            if waiting is None and not self._running and (self._is_ready or stopping):
+                return
             self._listen(hear)
-            self._keep_deadlines()
-            yield from self._finished()
-
-    def interrupt(self) -> Iterator[tuple[Job, Outcome]]:
-        """End what runs as Ctrl-C does, and yield it."""
-        for running in self._running:
-            running.ended = "interrupted"
-            running.due = time.monotonic()
-            self._signal(running, signal.SIGINT)
-        while self._running:
-            self._listen(_nobody)
-            for running in self._running:
-                if time.monotonic() > running.due + self.limits.grace_seconds:
-                    self._signal(running, signal.SIGKILL)
             yield from self._finished()
 
     def close(self) -> None:
         """End everything: jobs first, then the server."""
         for running in self._running:
-            self._signal(running, signal.SIGKILL)
+            running.kill(time.monotonic())
             running.channel.close()
         self._running.clear()
         if self._control is not None:
@@ -111,100 +114,95 @@ class Local:
             except subprocess.TimeoutExpired:
                 self._server.kill()
                 self._server.wait()
-        self._server = self._control = None
+        if self._words is not None:
+            self._words.close()
+        self._server = self._control = self._words = None
 
-    def _has_room(self, job: Job) -> bool:
-        busy = sum(running.slots for running in self._running)
-        return busy == 0 or busy + job.processes <= self.jobs
+    @property
+    def _free(self) -> int:
+        return self.jobs - sum(running.job.processes for running in self._running)
 
     def _launch(self, job: Job) -> None:
         assert self._control is not None
         ours, theirs = socket.socketpair()
         now = time.monotonic()
-        message = {"task": job.task, "payload": {**job.payload, "since": now}, "log": job.log}
-        try:
-            socket.send_fds(self._control, [b"j"], [theirs.fileno()])
-            ours.sendall(json.dumps(message).encode() + b"\n")
-        except (BrokenPipeError, ConnectionResetError) as gone:
-            raise EffbenchError("the process that trials are forked from has ended; see its error above") from gone
-        theirs.close()
-        self._running.append(_Running(job, ours, now, now + self.limits.first_seconds))
+        running = Running.since(now, job, Channel(ours), self.limits)
+        with contextlib.suppress(OSError), theirs:  # where the server is gone, that is heard in a moment
+            self._control.send_with(b"j", theirs)
+            running.channel.send({"task": job.task, "payload": {**job.payload, "since": now}, "log": job.log})
+        self._running.append(running)
 
     def _listen(self, hear: Hear) -> None:
-        """Wait a moment for news, and take them in."""
-        assert self._control is not None
+        """Wait a moment for news, take them in, and end what is late."""
         with selectors.DefaultSelector() as selector:
-            selector.register(self._control, selectors.EVENT_READ)
+            selector.register(self._channel, selectors.EVENT_READ)
             for running in self._running:
-                if running.silent_since is None:
+                if not running.is_silent:
                     selector.register(running.channel, selectors.EVENT_READ, running)
             for key, _ in selector.select(timeout=0.1):
-                if key.data is None:
-                    self._hear_server()
+                if isinstance(key.data, Running):
+                    for event in key.data.hear():
+                        hear(key.data.job, event)
                 else:
-                    self._hear_job(key.data, hear)
+                    self._hear_server()
+        for running in self._running:
+            running.keep_deadline(time.monotonic())
+
+    @property
+    def _channel(self) -> Channel:
+        assert self._control is not None
+        return self._control
 
     def _hear_server(self) -> None:
-        assert self._control is not None
-        try:
-            heard = self._control.recv(1 << 16)
-        except ConnectionResetError:
-            heard = b""
-        if not heard:
-            raise EffbenchError("the process that trials are forked from has ended; see its error above")
-        for line in heard.splitlines():
-            message = json.loads(line)
-            if "ended" in message:
-                self._codes[message["ended"]] = message["code"]
-
-    def _hear_job(self, running: _Running, hear: Hear) -> None:
-        try:
-            heard = running.channel.recv(1 << 16)
-        except ConnectionResetError:
-            heard = b""
-        if not heard:
-            running.silent_since = time.monotonic()
+        messages = self._channel.receive()
+        if messages is None:
+            self._mourn()
             return
-        *lines, running.heard = (running.heard + heard).split(b"\n")
-        for line in lines:
-            event = json.loads(line)
-            if "result" in event:
-                running.result = event["result"]
-                continue
-            running.pid = event.get("pid", running.pid)
-            if not running.ended:
-                running.due = time.monotonic() + event["within"]
-            hear(running.job, event)
+        for message in messages:
+            self._hear(message)
 
-    def _keep_deadlines(self) -> None:
-        now = time.monotonic()
+    def _hear(self, message: Message) -> None:
+        if "ready" in message:
+            self._is_ready = True
+        elif "forked" in message:  # the answer to the oldest request that has none
+            running = next(running for running in self._running if not running.pid and running.code is None)
+            running.pid = message["forked"]
+            if message["why"]:
+                running.code, running.ended = 0, f"no process: {message['why']}"
+            elif running.stopped:
+                running.kill(time.monotonic())
+        elif "ended" in message:
+            for running in self._running:
+                if running.pid == message["ended"]:
+                    running.code = message["code"]
+
+    def _mourn(self) -> None:
+        """End the jobs of a server that is gone, and start another one.
+
+        Raises:
+            EffbenchError: it never got ready, or goes again and again.
+        """
         for running in self._running:
-            if running.result is None and now > running.due:
-                if not running.ended:
-                    running.ended = "deadline"
-                    self._signal(running, signal.SIGTERM)
-                elif now > running.due + self.limits.grace_seconds:
-                    self._signal(running, signal.SIGKILL)
-                running.overrun = now - running.due
-
-    def _signal(self, running: _Running, number: int) -> None:
-        if running.pid:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                if number == signal.SIGKILL:
-                    os.killpg(running.pid, number)
-                else:
-                    os.kill(running.pid, number)  # the others of its group hear of it from their rank 0
+            running.kill(time.monotonic())
+            running.code = running.code or 0
+            running.ended = running.ended or "the end of the process that it was forked from"
+        assert self._server is not None
+        assert self._words is not None
+        code = self._server.wait()
+        self._words.seek(max(0, self._words.tell() - _LAST_WORDS))
+        words = self._words.read().decode(errors="replace").strip() or "none"
+        was_ready = self._is_ready
+        self._channel.close()
+        self._words.close()
+        self._server = self._control = self._words = None
+        if not was_ready or self._starts >= _MOST_STARTS:
+            how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            raise EffbenchError(f"the process that trials are forked from {how}. Its last words:\n{words}")
+        self.start()
 
     def _finished(self) -> Iterator[tuple[Job, Outcome]]:
-        for running in list(self._running):
-            over = running.result is not None or running.silent_since is not None
-            known = running.pid in self._codes
-            patience = time.monotonic() - (running.silent_since or time.monotonic()) > 2.0
-            if not (over and (known or patience)):
-                continue
+        for running in [running for running in self._running if running.is_over(time.monotonic())]:
             self._running.remove(running)
+            outcome = running.outcome()
             running.channel.close()
-            code = self._codes.pop(running.pid, 0)
-            ended = running.ended or (f"signal {-code}" if code < 0 else "" if code == 0 else f"exit code {code}")
-            seconds = time.monotonic() - running.asked
-            yield running.job, Outcome(running.result, ended, seconds, running.overrun)
+            yield running.job, outcome

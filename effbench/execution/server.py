@@ -1,61 +1,66 @@
 """The process that every job is forked from: it has imported everything once, so that a job starts in 0.03 s.
 
 It talks over a socket that it inherits. A message from the parent is one byte with a socket attached, over which the
-new job gets its work and tells how it goes; messages to the parent are lines of JSON. When the parent is gone, so are
-the jobs.
+new job gets its work and tells how it goes. To the parent it says when it is ready, which process a job has, and how
+that ended. When the parent is gone, so are the jobs.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import faulthandler
+import io
 import os
 import select
 import signal
 import socket
 import sys
 import traceback
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from effbench.execution.channel import Channel
 
 if TYPE_CHECKING:
     from effbench.plugins import Plugins
 
+STACKS = signal.SIGQUIT  # makes a job write into its log where each of its threads is, even while it hangs
 
-def main(control_fd: int, named: list[str]) -> None:
-    """Serve until the parent closes its end of the control socket."""
+
+def main(control_fd: int, named: Iterable[str], workloads: Iterable[str]) -> None:
+    """Serve until the parent closes its end of the control socket.
+
+    control_fd: the socket's descriptor.
+    named: plugins as they were named.
+    workloads: whose data is read once, for all jobs.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
-    plugins = preload(named)
-    control = socket.socket(fileno=control_fd)
+    plugins = preload(named, workloads)
+    control = Channel(socket.socket(fileno=control_fd))
     wake, woken = socket.socketpair()
     woken.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
-    _tell(control, {"ready": os.getpid()})
+    control.send({"ready": os.getpid()})
     running: set[int] = set()
-    while True:
-        readable, _, _ = select.select([control, wake], [], [])
-        if wake in readable:
-            wake.recv(4096)
-            _reap(control, running)
-        if control in readable:
-            message, sockets, _, _ = socket.recv_fds(control, 1, 1)
-            if not message:
-                break
-            pid = os.fork()
-            if pid == 0:
-                signal.set_wakeup_fd(-1)
-                for inherited in (control, wake, woken):
-                    inherited.close()
-                work(socket.socket(fileno=sockets[0]), plugins)
-            os.close(sockets[0])
-            running.add(pid)
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        while True:
+            readable, _, _ = select.select([control.fileno(), wake.fileno()], [], [])
+            if wake.fileno() in readable:
+                wake.recv(4096)
+                _reap(control, running)
+            if control.fileno() in readable:
+                passed = control.take_passed()
+                if passed is None:
+                    break
+                _fork(control, passed, (wake, woken), running, plugins)
     for pid in running:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
 
 
-def preload(named: list[str]) -> Plugins:
-    """Import what jobs need, and build one optimizer, which makes torch import the rest of itself."""
+def preload(named: Iterable[str], workloads: Iterable[str]) -> Plugins:
+    """Import what jobs need, read their data, and build one optimizer, which makes torch import the rest of itself."""
     import torch
 
     from effbench import plugins
@@ -63,14 +68,40 @@ def preload(named: list[str]) -> Plugins:
 
     torch.set_num_threads(1)
     torch.optim.AdamW(torch.nn.Linear(1, 1).parameters())
-    return plugins.load(named)
+    loaded = plugins.load(named)
+    for name in workloads:
+        with contextlib.suppress(Exception):  # it will be a trial's fault, which says so
+            loaded.workloads[name].recipe(torch.device("cpu"))
+    return loaded
 
 
-def work(channel: socket.socket, plugins: Plugins) -> NoReturn:
+def _fork(
+    control: Channel, passed: socket.socket, wakers: tuple[socket.socket, ...], running: set[int], plugins: Plugins
+) -> None:
+    """Start a job, and tell the parent which process it is; 0 where the system allows no more processes."""
+    why = ""
+    try:
+        pid = os.fork()
+    except OSError as fault:
+        pid, why = 0, str(fault)
+    else:
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            control.close()
+            for waker in wakers:
+                waker.close()
+            work(Channel(passed), plugins)
+        running.add(pid)
+    passed.close()
+    control.send({"forked": pid, "why": why})
+
+
+def work(channel: Channel, plugins: Plugins) -> NoReturn:
     """Do one job, tell its result, and end the process."""
     os.setsid()  # a group of its own, with all that it starts, so that it can be ended as a whole
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _stop)
     code = 1
     try:
         _do(channel, plugins)
@@ -78,36 +109,45 @@ def work(channel: socket.socket, plugins: Plugins) -> NoReturn:
     except BaseException:  # noqa: BLE001 - the process ends here, and must say why
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with contextlib.suppress(BaseException):
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)
 
 
-def _do(channel: socket.socket, plugins: Plugins) -> None:
+def _do(channel: Channel, plugins: Plugins) -> None:
     from effbench.execution.tasks import TASKS
-    from effbench.trial import Stop
 
-    def stop(*_: Any) -> None:
-        raise Stop
-
-    signal.signal(signal.SIGTERM, stop)
-    with channel.makefile("r", encoding="utf-8") as lines:
-        job = json.loads(lines.readline())
+    job = channel.first()
     if job["log"]:
         log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(log, 1)
         os.dup2(log, 2)
-    _tell(channel, {"event": "started", "pid": os.getpid(), "within": 60.0})
-    result = TASKS[job["task"]](job["payload"], plugins, lambda event: _tell(channel, event))
-    _tell(channel, {"result": result})
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # so that a job that is killed leaves what it had printed
+    faulthandler.enable()  # a crash in C code leaves a traceback, too
+    faulthandler.register(STACKS, all_threads=True)
+
+    def hear(event: dict[str, Any]) -> None:
+        try:
+            channel.send(event)
+        except (BrokenPipeError, ConnectionResetError):
+            os._exit(1)  # nobody waits for the result any more
+
+    result = TASKS[job["task"]](job["payload"], plugins, hear)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the work is done: a deadline that passes now takes nothing away
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    hear({"result": result})
 
 
-def _tell(channel: socket.socket, message: dict[str, Any]) -> None:
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        channel.sendall(json.dumps(message).encode() + b"\n")
+def _stop(*_: Any) -> None:
+    from effbench.trial import Stop
+
+    raise Stop
 
 
-def _reap(control: socket.socket, running: set[int]) -> None:
+def _reap(control: Channel, running: set[int]) -> None:
+    """Tell the parent of jobs that have ended, and end what they left behind."""
     while running:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -115,11 +155,8 @@ def _reap(control: socket.socket, running: set[int]) -> None:
             return
         if pid == 0:
             return
-        running.discard(pid)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)  # what the job left behind
-        _tell(control, {"ended": pid, "code": os.waitstatus_to_exitcode(status)})
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:])
+        if pid in running:
+            running.discard(pid)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+            control.send({"ended": pid, "code": os.waitstatus_to_exitcode(status)})

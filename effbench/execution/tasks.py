@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from effbench import calibrate, trial
 from effbench.distributed.group import Group
-from effbench.pricing import Price
+from effbench.pricing import Price, Trouble
+from effbench.recipe import Recipe
 from effbench.techniques import compose
 from effbench.trial import Hear, Trial
 
 if TYPE_CHECKING:
     from effbench.plugins import Plugins
+
+_PATIENCE = 900.0  # seconds in which a lane must be built, or a round of steps be done; they may compile
 
 
 def run_trial(payload: dict[str, Any], plugins: Plugins, hear: Hear) -> dict[str, Any]:
@@ -26,35 +30,58 @@ def run_trial(payload: dict[str, Any], plugins: Plugins, hear: Hear) -> dict[str
 
 
 def run_price(payload: dict[str, Any], plugins: Plugins, hear: Hear) -> dict[str, Any]:
-    """Price sets of techniques of one workload, all with the same number of processes: {label: price}."""
+    """Price sets of techniques of one workload, all with the same number of processes.
+
+    Returns:
+        {"prices": {name: price}, "troubles": {name: trouble}}, as plain values.
+
+    Raises:
+        Exception: nothing of several sets could be priced, not even the baseline: try them one by one.
+    """
+    sets: Mapping[str, Any] = payload["sets"]
+    try:
+        found = _price(payload, plugins, hear)
+    except (Exception, SystemExit) as fault:
+        if len(sets) > 1:
+            raise
+        found = dict.fromkeys(sets, calibrate.trouble(fault))
+    return {
+        "prices": {name: price.to_plain() for name, price in found.items() if isinstance(price, Price)},
+        "troubles": {name: why.to_plain() for name, why in found.items() if isinstance(why, Trouble)},
+    }
+
+
+def _price(payload: dict[str, Any], plugins: Plugins, hear: Hear) -> dict[str, Price | Trouble]:
+    hear({"event": "price", "progress": 0.0, "within": _PATIENCE})
     torch.set_num_threads(payload["threads"])
     workload = plugins.workloads[payload["workload"]]
     baseline = workload.recipe(torch.device(payload["device"]))
-    recipes = {
-        label: compose(baseline, techniques, plugins.techniques)[0] for label, techniques in payload["sets"].items()
-    }
 
-    def body(group: Group) -> dict[str, Price]:
+    def recipe(techniques: Mapping[str, Mapping[str, Any]]) -> Recipe:
+        return compose(baseline, techniques, plugins.techniques)[0]
+
+    def body(group: Group) -> dict[str, Price | Trouble]:
+        def tell(share: float) -> None:
+            if group.rank == 0:
+                hear({"event": "price", "progress": share, "within": _PATIENCE})
+
         return calibrate.price(
             baseline,
-            recipes,
+            {name: functools.partial(recipe, techniques) for name, techniques in payload["sets"].items()},
             unit=payload["unit"],
             step_seconds=workload.step_seconds,
             rounds=payload["rounds"],
             seconds=payload["seconds"],
             group=group,
-            hear=lambda share: hear({"event": "price", "progress": share, "within": 600.0}),
+            device=payload["device"],
+            hear=tell,
         )
 
-    hear({"event": "price", "progress": 0.0, "within": 900.0})
-    processes = next(iter(recipes.values())).processes
-    if processes == 1:
-        prices = body(Group())
-    else:
-        from effbench.distributed.launch import run_ranks
+    if payload["processes"] == 1:
+        return body(Group())
+    from effbench.distributed.launch import run_ranks
 
-        prices = run_ranks(processes, body)
-    return {label: price.to_plain() for label, price in prices.items()}
+    return run_ranks(payload["processes"], body)
 
 
 TASKS: dict[str, Callable[[dict[str, Any], Plugins, Hear], dict[str, Any]]] = {

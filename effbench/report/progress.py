@@ -66,6 +66,9 @@ class Lines:
         self._eta = Eta(0, jobs)
         self._since = time.monotonic()
 
+    def close(self) -> None:
+        """Have nothing to give back."""
+
     def _say(self, text: str) -> None:
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
         self._stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")

@@ -1,0 +1,281 @@
+"""The course of a trial: train until the budget is spent, look at validation on the way, judge at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from effbench.budget import Budget
+from effbench.clock import CLOCKS, Clock, Ledger, PricedClock
+from effbench.distributed.group import Group
+from effbench.errors import Diverged, EffbenchError, UnknownName
+from effbench.pricing import PRICED_UNITS, Price
+from effbench.recipe import Recipe, Training
+from effbench.records import Record
+from effbench.techniques import compose
+from effbench.train import ALONE, start, train
+from effbench.trial import Hear, Trial, nobody
+
+if TYPE_CHECKING:
+    from effbench.meters import Meter
+    from effbench.plugins import Plugins
+    from effbench.workloads.workload import Workload
+
+_CURVE = (0.25, 0.5, 0.75)  # progresses at which validation is looked at; the end comes on top
+_GRACE_SECONDS, _GRACE_SHARE = 5.0, 0.1  # beyond a budget in seconds before a trial is ended from outside
+_PATIENCE, _PATIENCE_STEPS = 60.0, 20  # where seconds are not bounded: a step may take so long, or so many times
+_FIRST_PATIENCE = 900.0  # the longest step before; the first may compile
+_EVALUATION_PATIENCE = 600.0
+_TELL_EVERY = 0.1  # seconds
+_CHECK_ON_GPU = 16  # steps between two looks at the loss, for looking makes a GPU wait
+
+
+@dataclass(slots=True)
+class Course:
+    """A trial under way, and where its story is told."""
+
+    workload: Workload
+    training: Training
+    budget: Budget
+    clock: Clock
+    record: Record
+    hear: Hear
+    check_every: int = 1  # steps between two looks at the loss
+    longest: float = 0.0  # seconds of the longest step but the first
+    first: float = 0.0  # seconds of the first step
+
+
+def train_and_judge(
+    trial: Trial, plugins: Plugins, workload: Workload, record: Record, ledger: Ledger, hear: Hear
+) -> None:
+    """Do all that a trial is about, and write it into the record."""
+    baseline = workload.recipe(torch.device(trial.device))
+    recipe, record.order = compose(baseline, trial.techniques, plugins.techniques)
+    record.processes = recipe.processes
+    budget = Budget.parse(trial.budget, more_units=plugins.offers["effbench_clocks"])
+
+    def body(group: Group) -> None:
+        seed_globals(trial.seed, group.rank)
+        first = group.rank == 0  # the others have copies of the record, which nobody reads
+        own_ledger = ledger if first else Ledger()
+        training = start(recipe, trial.seed, epoch_examples=len(baseline.dataset), group=group, ledger=own_ledger)
+        record.parameters = sum(p.numel() for p in training.model.parameters())
+        clock = clock_for(budget, trial.price, plugins)
+        check_every = _CHECK_ON_GPU if trial.device.startswith("cuda") else 1
+        course = Course(workload, training, budget, clock, record, hear if first else nobody, check_every)
+        spend(course)
+        if record.status != "no_steps":
+            judge(course)
+            measure(course, plugins.offers["effbench_meters"])
+        record.cpu_seconds = group.sum_float(sum(own_ledger.cpu.values()))
+
+    in_processes(recipe, body)
+
+
+def in_processes(recipe: Recipe, body: Callable[[Group], None]) -> None:
+    """Run `body` in as many processes as the recipe wants; this one is rank 0."""
+    if recipe.processes == 1:
+        body(ALONE)
+    else:
+        from effbench.distributed.launch import run_ranks
+
+        run_ranks(recipe.processes, body)
+
+
+def seed_globals(seed: int, rank: int) -> None:
+    """Seed the generators that the standard library and numpy share among all, for techniques that draw from them."""
+    number = int.from_bytes(hashlib.sha256(f"{seed} rank {rank}".encode()).digest()[:4], "big")
+    random.seed(number)
+    np.random.seed(number)  # the generator that is shared
+
+
+def clock_for(budget: Budget, price: Mapping[str, Any] | None, plugins: Plugins) -> Clock:
+    """Return a fresh clock for the unit of a budget.
+
+    Raises:
+        UnknownName: nobody counts in this unit.
+        EffbenchError: the unit is priced, and there is no price.
+    """
+    if budget.unit in PRICED_UNITS:
+        if price is None:
+            raise EffbenchError(f"{budget} needs a price; run `effbench calibrate` first")
+        bought = Price.from_plain(price)
+        return PricedClock(budget.amount, bought.at, bought.lumps)
+    clocks = {**CLOCKS, **plugins.offers["effbench_clocks"]}
+    if budget.unit not in clocks:
+        raise UnknownName("clock", budget.unit, clocks)
+    clock: Clock = clocks[budget.unit]()
+    return clock
+
+
+def spend(course: Course) -> None:
+    """Train until the budget is spent; look at validation on the way."""
+    training, budget, record = course.training, course.budget, course.record
+    try:
+        _take_steps(course)
+        _check_loss(training)
+        record.spent = course.clock.spent(training)
+    except BaseException:
+        record.spent = training.progress * budget.amount  # a clock may have to ask other ranks, who are elsewhere now
+        raise
+    finally:
+        record.steps, record.examples, record.tokens = training.step, training.examples, training.tokens
+        _split_speeds(course)
+    record.stop_reason = "budget"
+    if training.step == 0:
+        record.status, record.reason = "no_steps", f"{budget} buys no step"
+    elif budget.is_wall:
+        record.overrun_seconds = max(0.0, record.spent - budget.amount)
+
+
+def _take_steps(course: Course) -> None:
+    training, looks = course.training, list(_CURVE)
+    told = before = time.monotonic()
+    _tell(course)
+    for _ in train(training, course.budget, course.clock):
+        now = time.monotonic()
+        if training.step == 1:
+            course.first = training.ledger.spent_wall()
+        else:
+            course.longest = max(course.longest, now - before)
+        if training.step % course.check_every == 0:
+            _check_loss(training)
+        if looks and training.step > 1 and training.progress >= looks[0]:
+            looks = [look for look in looks if look > training.progress]
+            _look(course)
+            told = 0.0
+        if now - told > _TELL_EVERY or training.step == 1:
+            told = now
+            _tell(course)
+        before = time.monotonic()
+
+
+def _check_loss(training: Training) -> None:
+    if training.losses is not None and not math.isfinite(loss := float(training.losses.sum())):
+        raise Diverged(f"the loss was {loss} at step {training.step}")
+
+
+def _tell(course: Course) -> None:
+    """Tell how far the training is, and when the next word is due."""
+    training, budget = course.training, course.budget
+    if budget.is_wall:
+        left = budget.amount * (1.0 - training.progress)
+        within = left + max(_GRACE_SECONDS, _GRACE_SHARE * budget.amount)
+    elif training.step == 0:
+        within = _FIRST_PATIENCE
+    else:
+        within = max(_PATIENCE, _PATIENCE_STEPS * course.longest)
+    course.hear({"event": "progress", "progress": training.progress, "step": training.step, "within": within})
+
+
+def _tell_evaluation(course: Course, progress: float) -> None:
+    what = {"event": "evaluation", "progress": progress, "step": course.training.step}
+    course.hear({**what, "within": _EVALUATION_PATIENCE})
+
+
+def _look(course: Course) -> None:
+    """Add a point to the curve. Preparing the weights for a look is our wish, so it is off the clock."""
+    training, record, metric = course.training, course.record, course.workload.metric
+    _tell_evaluation(course, training.progress)
+    spent = course.clock.spent(training)
+    with training.ledger.line("evaluation"):
+        model = training.recipe.eval_model(training)
+        if training.group.rank == 0:
+            value = evaluate(course.workload, model, "validation")[metric]
+            _add_point(record, course.budget.progress(spent), spent, training.step, value)
+
+
+def judge(course: Course) -> None:
+    """Evaluate at the end of the budget, on validation and test."""
+    training, record = course.training, course.record
+    _tell_evaluation(course, 1.0)
+    with training.extra():
+        model = training.recipe.eval_model(training)
+    if training.group.rank == 0:
+        with training.ledger.line("evaluation"):
+            _check_weights(model, training)
+            record.metrics = {split: evaluate(course.workload, model, split) for split in ("validation", "test")}
+        _add_point(record, 1.0, record.spent, training.step, record.metrics["validation"][record.metric])
+    record.status = "ok"
+
+
+def evaluate(workload: Workload, model: nn.Module, split: str) -> dict[str, float]:
+    """Judge a model on "validation" or "test".
+
+    Raises:
+        EffbenchError: the workload says something that is no number, or does not say its own metric.
+    """
+    found = workload.evaluate(model, split)
+    if workload.metric not in found:
+        raise EffbenchError(f"{workload.name} is judged by {workload.metric}, and its evaluation says {sorted(found)}")
+    try:
+        return {name: float(value) for name, value in found.items()}
+    except (TypeError, ValueError) as fault:
+        raise EffbenchError(f"an evaluation of {workload.name} says something that is no number: {found}") from fault
+
+
+def _check_weights(model: nn.Module, training: Training) -> None:
+    broken = [name for name, weight in model.named_parameters() if not weight.isfinite().all()]
+    if broken:
+        raise Diverged(f"after {training.step} steps not all weights are finite: {', '.join(broken[:3])}")
+
+
+def _add_point(record: Record, progress: float, spent: float, step: int, value: float) -> None:
+    record.curve.append({"progress": progress, "spent": spent, "steps": step, record.metric: value})
+
+
+def _split_speeds(course: Course) -> None:
+    """Split set-up from steady state: the first step compiles, allocates and warms up."""
+    training, record, first = course.training, course.record, course.first
+    later = training.ledger.spent_wall() - first
+    if training.step > 1 and later > 0:
+        usual = later / (training.step - 1)
+        record.examples_per_second = training.examples * (training.step - 1) / training.step / later
+        first = max(0.0, first - usual)
+    record.setup_seconds = training.ledger.wall["setup"] + first
+
+
+def measure(course: Course, meters: Mapping[str, Meter]) -> None:
+    """Read every meter; one that fails costs its number, not the trial."""
+    training, record = course.training, course.record
+    with training.ledger.line("metering"), _quiet():
+        found = {name: _read(meter, training, record) for name, meter in meters.items()}
+    record.peak_memory_mib = found.pop("peak_memory_mib", None)
+    step = found.pop("flop_per_step", None)
+    record.flop = step * record.steps if step is not None else None
+    record.measured = {name: value for name, value in found.items() if value is not None}
+
+
+def _read(meter: Meter, training: Training, record: Record) -> float | None:
+    try:
+        return meter.measure(training)
+    except Exception as fault:  # noqa: BLE001 - it may be a stranger's
+        record.warnings.append(f"{meter.name} could not be measured: {type(fault).__name__}: {fault}")
+        return None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Send what C++ code writes to standard output and error nowhere: torch's profiler chats."""
+    saved = [os.dup(1), os.dup(2)]
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        for number, copy in zip((1, 2), saved, strict=True):
+            os.dup2(copy, number)
+            os.close(copy)
+        os.close(nowhere)
