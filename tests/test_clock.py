@@ -1,0 +1,303 @@
+"""Where the time goes, and how much of a budget is spent; every clock here is told the time by the test."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from effbench.clock import (
+    CLOCKS,
+    OFF_THE_CLOCK,
+    ON_THE_CLOCK,
+    CpuClock,
+    EpochClock,
+    ExampleClock,
+    Ledger,
+    PricedClock,
+    StepClock,
+    TokenClock,
+    WallClock,
+)
+from effbench.distributed.launch import run_ranks
+from effbench.errors import InvalidBudget, NotApplicable, UnknownName
+from effbench.toys import TOYS
+from effbench.train import start
+
+
+class Time:
+    """A clock that stands still until it is told."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def __iadd__(self, seconds: float) -> Time:
+        self.seconds += seconds
+        return self
+
+
+@pytest.fixture
+def wall() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def cpu() -> Time:
+    return Time()
+
+
+# --- the ledger ---------------------------------------------------------------------------------------------------
+
+
+def test_every_moment_belongs_to_one_line(wall, cpu):
+    ledger = Ledger(wall, cpu)
+    for seconds, line in enumerate((*ON_THE_CLOCK, *OFF_THE_CLOCK), start=1):
+        ledger.switch(line)
+        wall += seconds
+        cpu += seconds / 2
+    ledger.switch("idle")
+    assert ledger.wall == {"setup": 5, "data": 1, "forward_backward": 2, "update": 3, "extra": 4, "evaluation": 6} | {
+        "checkpoint": 7,
+        "metering": 8,
+        "idle": 9,
+    }
+    assert sum(ledger.wall.values()) == wall() - 100.0
+    assert sum(ledger.cpu.values()) == cpu() - 100.0
+    assert ledger.spent_wall() == 1 + 2 + 3 + 4
+    assert ledger.spent_cpu() == (1 + 2 + 3 + 4) / 2
+
+
+def test_what_comes_before_the_first_line_is_set_up(wall, cpu):
+    wall += 3
+    ledger = Ledger(wall, cpu, since=100.0)
+    wall += 4
+    ledger.switch("data")
+    assert ledger.wall["setup"] == 7
+
+
+def test_a_line_goes_back_to_the_one_that_was_open_even_after_an_error(wall, cpu):
+    ledger = Ledger(wall, cpu)
+    ledger.switch("data")
+    wall += 1
+    with ledger.line("extra"):
+        wall += 2
+        with ledger.line("evaluation"):
+            wall += 4
+        wall += 8
+    wall += 16
+
+    def fail() -> None:
+        nonlocal wall
+        with ledger.line("update"):
+            wall += 32
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    wall += 64
+    assert ledger.spent_wall() == 1 + 2 + 8 + 16 + 32 + 64
+    assert ledger.wall == dict.fromkeys(ledger.wall, 0.0) | {"data": 81, "extra": 10, "evaluation": 4, "update": 32}
+
+
+def test_reading_the_total_counts_what_is_still_open(wall, cpu):
+    ledger = Ledger(wall, cpu)
+    ledger.switch("forward_backward")
+    wall += 5
+    assert ledger.spent_wall() == 5
+    wall += 5
+    assert ledger.spent_wall() == 10
+    with ledger.line("evaluation"):
+        wall += 5
+        assert ledger.spent_wall() == 10
+
+
+def test_a_misspelt_line_is_refused_where_it_is_written(wall, cpu):
+    ledger = Ledger(wall, cpu)
+    with pytest.raises(UnknownName, match=r"no line of the ledger 'evaluatoin'; did you mean 'evaluation'\?"):
+        ledger.switch("evaluatoin")
+
+
+def test_work_that_a_device_has_still_to_do_is_not_given_to_evaluation(wall, cpu):
+    """A device works on for seconds after it was told what to do; whoever waits for it is charged."""
+    pending = [0.0]
+
+    def wait() -> None:
+        nonlocal wall
+        wall += pending[0]
+        pending[0] = 0.0
+
+    ledger = Ledger(wall, cpu, synchronize=wait)
+    ledger.switch("forward_backward")
+    pending[0] = 3.0
+    ledger.switch("update")
+    with ledger.line("evaluation"):
+        pending[0] = 5.0
+    assert ledger.wall["update"] == 3.0
+    assert ledger.wall["evaluation"] == 5.0
+    pending[0] = 7.0
+    with ledger.line("extra"):
+        pass
+    pending[0] = 1.0
+    assert ledger.spent_wall() == 3.0 + 7.0 + 1.0
+    assert sum(ledger.wall.values()) == wall() - 100.0
+
+
+def test_the_ledger_reads_clocks_that_no_one_can_set_back(monkeypatch):
+    defaults = {p.name: p.default for p in inspect.signature(Ledger).parameters.values()}
+    assert defaults["now"] is time.monotonic
+    assert defaults["cpu"] is time.process_time
+    jumping = iter([1e9, 1e9 - 3600, 1e9 + 3600])
+    monkeypatch.setattr(time, "time", lambda: next(jumping))
+    ledger = Ledger()
+    ledger.switch("data")
+    ledger.switch("idle")
+    assert all(0 <= seconds < 60 for seconds in (*ledger.wall.values(), *ledger.cpu.values()))
+    assert next(jumping) == 1e9  # nobody asked
+
+
+# --- clocks that count --------------------------------------------------------------------------------------------
+
+
+def training(**counts):
+    begun = start(TOYS["text"](), 0)
+    return dataclasses.replace(begun, **counts)
+
+
+@pytest.mark.parametrize(
+    ("clock", "spent"),
+    [(StepClock(), 3), (ExampleClock(), 48), (EpochClock(), 48 / 40), (TokenClock(), 576)],
+    ids=lambda value: type(value).__name__,
+)
+def test_clocks_count_what_they_are_named_after(clock, spent):
+    assert clock.spent(training(step=3, examples=48, tokens=576)) == spent
+
+
+def test_an_epoch_is_one_of_the_baseline_whatever_the_technique_does_to_the_data():
+    begun = start(TOYS["text"](), 0, epoch_examples=80)
+    begun.examples = 40
+    assert EpochClock().spent(begun) == 0.5
+
+
+def test_clocks_of_time_read_the_ledger(wall, cpu):
+    ledger = Ledger(wall, cpu)
+    begun = start(TOYS["vectors"](), 0, ledger=ledger)
+    ledger.switch("data")
+    wall += 3
+    cpu += 2
+    ledger.switch("evaluation")
+    wall += 10
+    cpu += 10
+    assert WallClock().spent(begun) == 3
+    assert CpuClock().spent(begun) == 2
+
+
+def test_cpu_seconds_are_added_up_over_the_processes():
+    def body(group):
+        cpu = Time()
+        ledger = Ledger(Time(), cpu)
+        begun = start(TOYS["vectors"](), 0, ledger=ledger, group=group)
+        ledger.switch("data")
+        cpu += 1.0 + group.rank
+        return CpuClock().spent(begun)
+
+    assert run_ranks(2, body) == 3.0
+
+
+def test_tokens_are_no_unit_where_there_are_none():
+    begun = start(TOYS["vectors"](), 0)
+    assert TokenClock().spent(begun) == 0
+    begun.step, begun.examples = 1, 16
+    with pytest.raises(NotApplicable, match="a budget of tokens needs a workload whose inputs are tokens"):
+        TokenClock().spent(begun)
+
+
+def test_every_unit_that_needs_no_price_has_a_clock():
+    assert {unit: clock.__name__ for unit, clock in CLOCKS.items()} == {
+        "seconds": "WallClock",
+        "cpu": "CpuClock",
+        "steps": "StepClock",
+        "epochs": "EpochClock",
+        "examples": "ExampleClock",
+        "tokens": "TokenClock",
+    }
+
+
+# --- prices -------------------------------------------------------------------------------------------------------
+
+
+def steps_of(amount, price, lumps=()) -> int:
+    """The number of steps that a budget buys, known before any is taken."""
+    clock = PricedClock(amount, price, lumps)
+    step = 0
+    while clock.at(step) < amount:
+        step += 1
+    return step
+
+
+@pytest.mark.parametrize(
+    ("amount", "price", "steps"),
+    [(5, 0.1, 50), (0.9, 0.3, 3), (7, 0.7, 10), (10, 3, 4), (1, 2, 1), (1e4, 0.1, 100_000)],
+)
+def test_a_budget_buys_its_amount_by_the_price_in_spite_of_rounding(amount, price, steps):
+    assert steps_of(amount, lambda progress: price) == steps
+
+
+def test_each_phase_has_its_price_and_starts_on_its_step():
+    assert steps_of(10, lambda progress: 0.1 if progress < 0.5 else 0.2) == 50 + 25
+
+
+def test_steps_known_beforehand_are_those_that_a_run_gets():
+    lumps = ((0.0, 1.0), (0.4, 0.7), (1.0, 0.3))
+    price = lambda progress: 0.05 + 0.1 * progress  # noqa: E731
+    planned = steps_of(10, price, lumps)
+    clock, run = PricedClock(10, price, lumps), SimpleNamespace(step=0)
+    while clock.spent(run) < 10:
+        run.step += 1
+    assert run.step == planned
+
+
+@pytest.mark.parametrize(
+    ("lumps", "steps"),
+    [
+        ((), 10),
+        (((0.0, 2.0),), 8),
+        (((0.5, 2.0),), 8),
+        (((1.0, 2.0),), 8),
+        (((0.0, 1.0), (0.5, 2.0), (0.5, 1.0), (1.0, 2.0)), 4),
+        (((0.0, 6.0), (0.5, 1.0)), 3),  # the first lump brings the second one about
+        (((0.0, 20.0),), 0),
+        (((1.0, 20.0),), 0),
+    ],
+)
+def test_work_that_is_done_once_buys_fewer_steps(lumps, steps):
+    assert steps_of(10, lambda progress: 1.0, lumps) == steps
+
+
+def test_work_at_the_end_is_paid_in_advance_so_that_progress_runs_from_nothing_to_all():
+    clock = PricedClock(10, lambda progress: 1.0, ((1.0, 2.0),))
+    assert [clock.at(step) for step in range(9)] == pytest.approx([1.25 * step for step in range(9)])
+
+
+def test_work_at_the_start_is_spent_before_the_first_step():
+    clock = PricedClock(10, lambda progress: 1.0, ((0.0, 2.0),))
+    assert [clock.at(step) for step in range(3)] == [2.0, 3.0, 4.0]
+
+
+def test_a_priced_clock_only_goes_forward():
+    clock = PricedClock(3, lambda progress: 0.2 * (2 - progress), ((0.3, 0.5), (1.0, 0.1)))
+    spent = [clock.at(step) for step in range(12)]
+    assert spent == sorted(spent)
+    assert clock.at(11) == spent[-1]  # asking again pays nothing again
+
+
+@pytest.mark.parametrize("price", [0.0, -1.0, float("nan")])
+def test_a_step_that_costs_nothing_is_refused_for_the_budget_would_never_end(price):
+    clock = PricedClock(1, lambda progress: price)
+    with pytest.raises(InvalidBudget, match=f"step 0 has the price {price}"):
+        clock.at(1)
