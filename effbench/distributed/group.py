@@ -37,3 +37,11 @@ class Group:
         shared = torch.tensor(value, dtype=torch.float64)
         torch.distributed.broadcast(shared, src=0)
         return float(shared)
+
+    def first(self, value: Tensor) -> Tensor:
+        """Return rank 0's `value` on every rank; it has the same shape and type everywhere."""
+        if self.size == 1:
+            return value
+        shared = value.detach().clone()
+        torch.distributed.broadcast(shared, src=0)
+        return shared

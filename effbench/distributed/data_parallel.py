@@ -1,0 +1,51 @@
+"""What all data-parallel techniques share: every process takes its part of each batch."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from effbench.errors import InvalidTechnique, NotApplicable
+from effbench.recipe import Batch, Recipe, Training
+
+#: The trait that a technique adds when some steps leave parameters without a gradient.
+UNUSED_PARAMETERS = "unused_parameters"
+
+
+def share_batches(recipe: Recipe, processes: int) -> Recipe:
+    """Return a recipe that trains in `processes` processes, each on its share of every batch.
+
+    All processes draw the same positions, load and transform the same whole batch with the same random numbers, and
+    then the one of rank r takes its examples r, r + processes, ...: so whatever is drawn, mixed or chosen is what one
+    process would have drawn, mixed or chosen. Where another technique changed the sampler, which may then depend on
+    what a process has seen, rank 0 says which positions are drawn.
+
+    Gradients are to be averaged over the processes afterwards: weights, which are shares of the whole step, are
+    multiplied by the number of processes, so that the average is the gradient of the whole step.
+
+    Raises:
+        NotApplicable: there are batches with fewer examples than processes.
+    """
+    if (smallest := min(recipe.batch_size(0.0), recipe.batch_size(1.0))) < processes:
+        raise NotApplicable(f"{recipe.author} has {processes} processes share batches of {smallest} examples")
+
+    def load(positions: Tensor, training: Training) -> Batch:
+        return recipe.loader(training.group.first(positions), training)
+
+    def transform(batch: Batch, training: Training) -> Batch:
+        whole, group = recipe.transform(batch, training), training.group
+        if len(whole) < group.size:
+            raise NotApplicable(f"a batch of {len(whole)} examples cannot be shared by {group.size} processes")
+        return whole[group.rank :: group.size]
+
+    def gradient(training: Training, batch: Batch) -> Tensor:
+        return recipe.gradient(training, batch.replace(weight=batch.weight * training.group.size))
+
+    shared = recipe.swap(processes=processes).wrap(transform=transform, gradient=gradient)
+    may_disagree = any(term == "sampler" for _, term, _ in recipe.history)
+    return shared.wrap(loader=load) if may_disagree else shared
+
+
+def check_processes(technique: str, processes: int) -> None:
+    """Raise InvalidTechnique where `processes` is no number of processes."""
+    if processes < 1:
+        raise InvalidTechnique(f"{technique}: processes is {processes}; it should be 1 (off) or more")
