@@ -124,10 +124,10 @@ def tokens_per_example(batch: Batch) -> int:
 class Positions:
     """Cuts the sampler's chunks into batches of any size; batches run across epochs, so none is a remainder."""
 
-    __slots__ = ("_chunks", "_rest")
+    __slots__ = ("_at", "_chunk", "_chunks")
 
     def __init__(self, chunks: Iterator[Tensor]) -> None:
-        self._chunks, self._rest = chunks, torch.empty(0, dtype=torch.long)
+        self._chunks, self._chunk, self._at = chunks, torch.empty(0, dtype=torch.long), 0
 
     def take(self, count: int) -> Tensor:
         """Return the next (count,) positions.
@@ -135,17 +135,26 @@ class Positions:
         Raises:
             InvalidTechnique: none are asked for, or none are left.
         """
+        end = self._at + count
+        if end > len(self._chunk) or count < 1:
+            self._fill(count)
+            end = count
+        taken, self._at = self._chunk[self._at : end], end
+        return taken
+
+    def _fill(self, count: int) -> None:
+        """Let the chunk begin where it was cut last, and hold `count` positions at the least."""
         if count < 1:
             raise InvalidTechnique(f"the batch size is {count}; a step needs one example at the least")
-        while len(self._rest) < count:
+        rest, self._at = self._chunk[self._at :], 0
+        while len(rest) < count:
             chunk = next(self._chunks, None)
             if chunk is None:
                 raise InvalidTechnique("the sampler came to an end; a sampler yields chunks of positions without end")
             if not len(chunk):
                 raise InvalidTechnique("the sampler yielded a chunk without positions; are there examples left?")
-            self._rest = torch.cat([self._rest, chunk]) if len(self._rest) else chunk
-        taken, self._rest = self._rest[:count], self._rest[count:]
-        return taken
+            rest = torch.cat([rest, chunk]) if len(rest) else chunk
+        self._chunk = rest
 
 
 class Lookahead:
