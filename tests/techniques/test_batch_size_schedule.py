@@ -47,13 +47,20 @@ def test_examples_are_counted_and_there_are_fewer_steps() -> None:
 
 
 def test_it_replaces_the_schedule_and_excludes_others_that_do() -> None:
-    @technique("optimization_centric/learning_rate", paper="-", claim="-")
-    def constant_rate(recipe):
+    def a_schedule(recipe):
         return recipe.swap(lr_schedule=lambda progress: 1.0)
 
-    known = {"batch_size_schedule": batch_size_schedule, "constant_rate": constant_rate}
-    with pytest.raises(Conflict, match=r"constant_rate replaces the lr_schedule that batch_size_schedule changed"):
-        compose(vectors(), {"constant_rate": {}, "batch_size_schedule": {}}, known)
+    def the_schedule(recipe):
+        return recipe.swap(lr_schedule=lambda progress: 1.0)
+
+    ours = {"batch_size_schedule": batch_size_schedule}
+    for function, first, second in (
+        (a_schedule, "a_schedule", "batch_size_schedule"),
+        (the_schedule, "batch_size_schedule", "the_schedule"),
+    ):
+        other = technique("optimization_centric/learning_rate", paper="-", claim="-")(function)
+        with pytest.raises(Conflict, match=f"{second} replaces the lr_schedule that {first} changed"):
+            compose(vectors(), {first: {}, second: {}}, {**ours, other.name: other})
 
 
 def test_it_multiplies_the_batch_size_that_is_there() -> None:

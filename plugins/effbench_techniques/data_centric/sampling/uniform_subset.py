@@ -11,7 +11,7 @@ from torch import Tensor
 from effbench import Recipe, Training, technique
 from effbench.errors import InvalidTechnique
 
-_ROUNDING = 1e-9  # 0.1 * 30 is a little more than 3, and should not keep 4
+_ROUNDING = 1e-9  # 0.55 * 20 is a little more than 11, and should not keep 12
 
 
 @technique(

@@ -10,7 +10,6 @@ from effbench.errors import InvalidTechnique
 from effbench.recipe import Schedule
 
 _GRID = 1000  # points at which the peak of a schedule is looked for
-_ROUNDING = 1e-9  # half the rate should double the batch, be it by a rounding error more than half
 
 
 @technique(
@@ -27,8 +26,8 @@ def batch_size_schedule(recipe: Recipe, *, max_growth: int = 8) -> Recipe:
     its peak and its peak, and rate over batch size follows the baseline's curve, until the batch has grown
     `max_growth` times; from then on the rate decays. So it replaces the schedule, and excludes others that do.
 
-    When it helps: hardware that a small batch does not fill; fewer updates for the same examples. The ramps of
-        modded-nanogpt (2.248 -> 2.203 minutes) and of Cramming (arXiv:2212.14034) are of this kind.
+    When it helps: hardware that a small batch does not fill, and fewer updates for the same examples. modded-nanogpt
+        (2.248 -> 2.203 minutes) and Cramming (arXiv:2212.14034) let their batches grow too.
     When it does not: machines that the baseline's batch already fills, where fewer updates are all that remains. The
         rule is that of SGD; for Adam, the rate goes with the square root of the batch (Malladi et al., On the SDEs and
         Scaling Rules for Adaptive Gradient Algorithms, arXiv:2205.10287). nanochat gave such a ramp up as too complex.
@@ -59,6 +58,6 @@ def growing(schedule: Schedule, most: int) -> Callable[[float], int]:
         if progress <= peak:
             return 1
         decayed = highest / max(schedule(progress), highest / most)
-        return 1 << int(math.log2(max(1.0, decayed)) + _ROUNDING)
+        return 1 << int(math.log2(max(1.0, decayed)))
 
     return growth

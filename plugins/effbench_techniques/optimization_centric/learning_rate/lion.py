@@ -19,7 +19,7 @@ from effbench.errors import InvalidTechnique
     paper="Chen et al., Symbolic Discovery of Optimization Algorithms, arXiv:2302.06675",
     claim="up to 5 times less compute for pre-training on JFT; ViT on ImageNet: +2 points",
 )
-def lion(recipe: Recipe, *, lr: float = 5e-4, beta1: float = 0.9, beta2: float = 0.99) -> Recipe:
+def lion(recipe: Recipe, *, lr: float = 2e-3, beta1: float = 0.9, beta2: float = 0.99) -> Recipe:
     """Move every weight by the same amount, in the direction of the sign of its momentum.
 
     The direction is the sign of `beta1 * momentum + (1 - beta1) * gradient`; the momentum then moves on with `beta2`.
@@ -28,8 +28,8 @@ def lion(recipe: Recipe, *, lr: float = 5e-4, beta1: float = 0.9, beta2: float =
 
     When it helps: pre-training with large batches, by the paper; it keeps one tensor per weight where AdamW keeps two.
     When it does not: no gain or a loss for BERT and T5 against a baseline whose rate has decayed (Kaddour et al., No
-        Train No Gain, arXiv:2307.06440); it can fall behind AdamW with small batches (Semenov et al., Benchmarking
-        Optimizers for Large Language Model Pretraining, arXiv:2509.01440).
+        Train No Gain, arXiv:2307.06440); it can fall behind AdamW (Semenov et al., Benchmarking Optimizers for Large
+        Language Model Pretraining, arXiv:2509.01440).
 
     lr: peak learning rate, by which each weight moves in a step at the peak.
     beta1: share of the momentum in the direction of the step, from 0, below 1.

@@ -26,7 +26,7 @@ _COUNTS = ("k", "weight_sum", "lr_max")  # what schedulefree keeps by group: ste
     conflicts={"ema": "each says which average of the weights is evaluated"},
     title="Schedule-free AdamW",
 )
-def schedule_free(recipe: Recipe, *, lr: float = 5e-3, momentum: float = 0.9, warmup: float = 0.05) -> Recipe:
+def schedule_free(recipe: Recipe, *, lr: float = 1e-2, momentum: float = 0.9, warmup: float = 0.05) -> Recipe:
     """Keep the rate constant after a warm-up, and evaluate a running average of the weights.
 
     AdamW steps a sequence z; x is the average of all z, weighted by the square of the rate; gradients are taken between
@@ -110,14 +110,15 @@ def carry_counts(training: Training) -> None:
         for weight in group["params"]:
             state = training.optimizer.state[weight]
             if "z" not in state and weight.grad is not None:
-                # as late as this, a second moment of zero would make the first step of a new weight far too long
+                # As if all gradients before had been like the first one, as in Adam's first step; a second moment of
+                # zero, corrected for as many steps as the others took, would make that step far too long.
                 state["z"] = weight.detach().clone()
-                state["exp_avg_sq"] = weight.grad.square()
+                state["exp_avg_sq"] = weight.grad.square() * (1.0 - group["betas"][1] ** group["k"])
 
 
 def renew_statistics(model: nn.Module, recipe: Recipe, training: Training) -> None:
     """Take BatchNorm's statistics anew, over the same examples every time, and without a random number of training."""
-    count = len(recipe.dataset)
+    count = len(training.recipe.dataset)
     positions = torch.randperm(count, generator=torch.Generator().manual_seed(0))
     size = min(count, recipe.batch_size(1.0))
     chunks = torch.split(positions[: min(_BATCHES, count // size) * size], size)
