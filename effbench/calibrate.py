@@ -221,7 +221,8 @@ def make_lane(name: str, recipe: Recipe, progress: float, group: Group, cost: Co
     for _ in range(_WARM_UP):
         take_step(training, positions)
     drawn = positions.take(recipe.batch_size(progress))
-    elements = recipe.transform(recipe.loader(drawn, training), training).inputs.numel()
+    shaped = recipe.transform(recipe.loader(drawn, training), training).inputs
+    elements = len(drawn) * shaped[0].numel()  # drawn, not kept: a selection costs a pass over what it leaves out
     lane.size = float(elements * sum(p.numel() for p in training.model.parameters()))
     lane.switches = Switches.now()
     return lane
