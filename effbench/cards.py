@@ -97,7 +97,8 @@ def render(technique: Technique, width: int = 80) -> str:
 
 
 def _title(technique: Technique) -> str:
-    return f" ({technique.title})" if technique.title else ""
+    same = technique.title.lower().replace(" ", "_") in {"", technique.name}
+    return "" if same else f": {technique.title}"
 
 
 def _about(leaf: str) -> str:
@@ -159,6 +160,6 @@ def readme_table(techniques: Iterable[Technique]) -> str:
     for leaf, members in by_leaf(techniques).items():
         for position, technique in enumerate(members):
             paper = _ARXIV.sub(r"[arXiv:\1](https://arxiv.org/abs/\1)", technique.paper)
-            cells = ("" if position else leaf, f"`{technique.name}`", card(technique).summary, paper)
-            rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+            cells = ("" if position else f" {leaf}", f" `{technique.name}`", f" {card(technique).summary}", f" {paper}")
+            rows.append("|" + "".join(cell.replace("|", r"\|") + " |" for cell in cells))
     return "\n".join(rows) + "\n"

@@ -6,83 +6,79 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from effbench import planning, prices
-from effbench.commands.layout import columns
-from effbench.planning import Cell, Settings
+from effbench.commands.layout import columns, paragraph
+from effbench.planning import Cell, Planned, Settings
 from effbench.report.console import Screen
 from effbench.report.progress import duration
-from effbench.store import FINAL, Store
+from effbench.store import Store
 
 if TYPE_CHECKING:
     from effbench.plugins import Plugins
     from effbench.suite import Suite
 
 
-def plan(
-    suite: Suite, plugins: Plugins, store: Store, settings: Settings, *, fresh: bool, screen: Screen | None = None
-) -> str:
-    """Return what a run would do, as text. The data is read, for only so is it known what applies; nothing trains.
+def dry_run(
+    suite: Suite, plugins: Plugins, store: Store, settings: Settings, *, fresh: bool, screen: Screen
+) -> list[str]:
+    """Return what a run would do, in lines. The data is read, for only so is it known what applies; nothing trains.
 
     Raises:
         DataUnavailable: a workload's data is not here.
     """
-    screen = Screen.of() if screen is None else screen
+    planning.use_copies(settings, plugins)
     cells = planning.cells_of(suite, plugins, settings)
-    known = (store.read_json("prices") or {}) if store.path.is_dir() else {}
-    unpriced = prices.missing(cells, known, plugins, settings)
-    waiting = {id(cell) for group in unpriced for cell in group}
-    done = set() if fresh or not store.path.is_dir() else {k for k, r in store.latest().items() if r.status in FINAL}
-    todo, kept = [], 0
-    for cell, seed in planning.in_running_order(suite, cells):
-        if cell.refusal:
-            continue
-        if id(cell) not in waiting:
-            price = prices.price_of(cell, known, plugins, settings)
-            if planning.trial_of(suite, cell, seed, price, plugins, settings).key in done:
-                kept += 1
-                continue
-        todo.append((cell, seed))
+    there = store.path.is_dir()
+    done = store.latest() if there and not fresh else {}
+    known = (store.read_json("prices") or {}) if there else {}
+    planned = planning.plan(suite, cells, known, done, plugins, settings)
+    todo = [one for one in planned if one.kept is None and not one.cell.refusal]
+    kept = sum(one.kept is not None and not one.cell.refusal for one in planned)
     lines = [screen.paint(f"{suite.name}: {len(todo)} of {suite.trials} trials to run", "bold")]
-    rows = [
-        (str(number), str(seed), cell.workload, str(cell.budget), cell.label)
-        for number, (cell, seed) in enumerate(todo, start=1)
-    ]
-    if rows:
-        lines += ["", *columns(rows, screen, title=("", "seed", "workload", "budget", "techniques"), indent=2)]
-    lines += _not_run(cells, suite, kept, store, screen)
-    return "\n".join([*lines, "", *_time(suite, [cell for cell, _ in todo], unpriced, plugins, settings)])
-
-
-def _not_run(cells: Sequence[Cell], suite: Suite, kept: int, store: Store, screen: Screen) -> list[str]:
-    lines = []
-    refused = [(cell.workload, cell.label, cell.refusal) for cell in cells if cell.refusal]
-    if refused:
-        title = f"skipped, {len(refused)} x {len(suite.seeds)} seeds"
-        lines += ["", screen.paint(title, "bold"), *columns(refused, screen, indent=2)]
+    lines += _trials(todo, screen)
+    lines += _refused([cell for cell in cells if cell.refusal], len(suite.seeds), screen)
     if kept:
         lines += ["", f"{kept} are finished: their records in {store.path} are kept."]
-    return lines
-
-
-def _time(
-    suite: Suite, todo: Sequence[Cell], unpriced: Sequence[Sequence[Cell]], plugins: Plugins, settings: Settings
-) -> list[str]:
-    side_by_side = f"{settings.jobs} side by side, {settings.threads} thread{'s' * (settings.threads > 1)} each"
-    lines = []
-    if unpriced:
-        cells = [cell for group in unpriced for cell in group]
-        seconds = prices.SECONDS * (len(cells) + len(unpriced)) / settings.jobs
-        lines.append(
-            f"First, what a step costs is measured for {len(cells)} sets: {duration(seconds)} or more, "
-            "once for all runs into this folder."
-        )
-    guesses = [planning.seconds_of(cell, None, plugins.workloads[cell.workload].step_seconds) for cell in todo]
-    if not todo:
-        lines.append("Nothing is left to train.")
-    elif None in guesses:
-        lines.append(f"Training, {side_by_side}: the budget does not tell how long.")
-    else:
-        seconds = sum(guess or 0.0 for guess in guesses) / settings.jobs
-        lines.append(f"Training, {side_by_side}: about {duration(seconds)}, and set-up and evaluation on top.")
+    if unpriced := prices.missing(cells, known, plugins, settings):
+        lines += ["", *paragraph(_pricing_time(unpriced, settings), screen)]
+    lines += ["", *paragraph(_time(todo, plugins, settings, store), screen)]
     if suite.total:
-        lines.append(f"What cannot end within {suite.total} will not be started.")
+        lines += paragraph(f"What cannot end within {suite.total} will not be started.", screen)
     return lines
+
+
+def _trials(todo: Sequence[Planned], screen: Screen) -> list[str]:
+    again = any(one.why for one in todo)
+    rows = []
+    for number, one in enumerate(todo, start=1):
+        row = (str(number), str(one.seed), one.cell.workload, str(one.cell.budget), one.cell.label)
+        rows.append((*row, one.why) if again else row)
+    title = ("", "seed", "workload", "budget", "techniques", *(["runs again for"] if again else []))
+    return ["", *columns(rows, screen, title=title, indent=2)] if rows else []
+
+
+def _refused(cells: Sequence[Cell], seeds: int, screen: Screen) -> list[str]:
+    rows = [(cell.workload, cell.label, cell.refusal) for cell in cells]
+    title = screen.paint(f"{len(rows) * seeds} will be skipped", "bold")
+    return ["", title, *columns(rows, screen, indent=2)] if rows else []
+
+
+def _pricing_time(unpriced: Sequence[Sequence[Cell]], settings: Settings) -> str:
+    each = [prices.SECONDS * (len(group) + 1) for group in unpriced]  # in turns with the baseline
+    seconds = max(*each, sum(each) / settings.jobs)
+    sets = sum(map(len, unpriced))
+    return f"First it is measured what a step costs, for {sets} of them: {duration(seconds)} or more, once."
+
+
+def _time(todo: Sequence[Planned], plugins: Plugins, settings: Settings, store: Store) -> str:
+    if not todo:
+        return "Nothing is left to train."
+    records = list(store.latest().values()) if store.path.is_dir() else []
+    guesses = []
+    for one in todo:
+        step_seconds = plugins.workloads[one.cell.workload].step_seconds
+        guesses.append(planning.seconds_of(one.cell, None, step_seconds, records))
+    jobs = f"{settings.jobs} at a time, {settings.threads} thread{'s' * (settings.threads > 1)} each"
+    if None in guesses:
+        return f"Training, {jobs}: nothing tells yet how long it takes."
+    seconds = sum(guess or 0.0 for guess in guesses) / settings.jobs
+    return f"Training, {jobs}: about {duration(seconds)}, and set-up and evaluation on top."

@@ -11,13 +11,14 @@ from effbench import messages
 from effbench import suite as suites
 from effbench.api import default_jobs
 from effbench.budget import Budget
+from effbench.commands.dry_run import dry_run
 from effbench.commands.plugins_of import plugins_of
 from effbench.errors import InvalidSuite, UnknownName
 from effbench.planning import Settings
 from effbench.plugins import Plugins
-from effbench.report.console import emit
+from effbench.report import progress
+from effbench.report.console import Screen, emit
 from effbench.report.formats import formats
-from effbench.report.progress import Screen, observer
 from effbench.report.tables import comparison_table
 from effbench.runner import run_suite
 from effbench.sets import Set, parse_set
@@ -28,13 +29,11 @@ from effbench.suite import Suite
 def run(arguments: argparse.Namespace) -> int:
     """Run what the suite still lacks, and show its table; 1 where a trial failed."""
     plugins = plugins_of(arguments)
-    suite = asked_suite(arguments, plugins)
     settings = asked_settings(arguments, plugins)
+    suite = asked_suite(arguments, plugins)
     store = Store(arguments.out or Path("results") / suite.name)
     if arguments.dry_run:
-        from effbench.commands.dry_run import plan
-
-        emit(plan(suite, plugins, store, settings, fresh=arguments.fresh))
+        emit("\n".join(dry_run(suite, plugins, store, settings, fresh=arguments.fresh, screen=Screen.of())))
         return 0
     with showing_progress(plugins, settings):
         done = run_suite(
@@ -54,13 +53,13 @@ def run(arguments: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def showing_progress(plugins: Plugins, settings: Settings) -> Iterator[None]:
     """Show on standard error how it goes; give the terminal back at the end, whatever happens."""
-    progress = observer(settings.jobs)
-    plugins.manager.register(progress, "progress")
+    shown = progress.observer(settings.jobs)
+    plugins.manager.register(shown, "progress")
     try:
         yield
     finally:
-        if isinstance(progress, Screen):
-            progress.close()
+        if isinstance(shown, progress.Screen):
+            shown.close()
 
 
 def asked_settings(arguments: argparse.Namespace, plugins: Plugins) -> Settings:
@@ -91,11 +90,12 @@ def asked_suite(arguments: argparse.Namespace, plugins: Plugins) -> Suite:
         Budget.parse(budget, "--budget", more_units=plugins.offers["effbench_clocks"])
     if total is not None:
         suites.wall_seconds(total, "--total")
+    sets = [_set(text, plugins) for text in arguments.technique]
     suite = suites.load(arguments.suite, plugins).override(
         budget=budget or "",
         total=total or "",
         seeds=getattr(arguments, "seeds", None) or (),
-        techniques=[_set(text, plugins) for text in arguments.technique],
+        techniques=sets,
         workloads=tuple(dict.fromkeys(arguments.workload)),
     )
     suite.check(plugins)
