@@ -216,7 +216,7 @@ def find(name_or_path: str | Path) -> Path:
         if path.name in known:
             return known[path.name]
         if not path.is_file():
-            raise UnknownName("suite", path.name, known, where="name one, or give the path of a TOML file: ")
+            raise UnknownName("suite", path.name, known)
     if path.is_dir():
         raise InvalidSuite(f"{path} is a folder; give the TOML file of a suite")
     if not path.is_file():

@@ -98,7 +98,7 @@ def test_suites_are_listed_with_their_trials(capsys: pytest.CaptureFixture[str])
     [
         ("mixup", ["mixup", "Options and their defaults", '  effbench run quick --technique "mixup(alpha=0.2)"']),
         ("digits_mlp", ["  data set   digits", "  target     accuracy >= 0.96 on validation"]),
-        ("smoke", ["  trials  6: 1 workloads x 3 sets of techniques x 2 seeds (0, 1)", "  digits_mlp  40 steps"]),
+        ("smoke", ["  trials  6: 1 workload x 3 sets of techniques x 2 seeds (0, 1)", "  digits_mlp  40 steps"]),
         ("kjv", ["  task     language modelling", "  here     yes"]),
     ],
 )

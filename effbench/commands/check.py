@@ -104,7 +104,8 @@ def lines(findings: Iterable[Finding], screen: Screen) -> list[str]:
 
 def _what(finding: Finding) -> str:
     place = f"with {finding.technique}" if "+" in finding.technique else f"on {finding.toy}" if finding.toy else ""
-    return f"{place}: {finding.detail}" if place else finding.detail
+    first, _, rest = finding.detail.partition("\n")
+    return (f"{place}: {first}" if place else first) + (" ..." if rest else "")
 
 
 def _where(found: list[Finding]) -> str:

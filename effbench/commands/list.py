@@ -48,7 +48,9 @@ def target(thing: Thing) -> str:
 
 def suites(things: list[Thing], screen: Screen) -> list[str]:
     """Return suites with their sizes."""
-    rows = [(thing["name"], f"{thing['trials']} x {thing['budget']}", thing["summary"]) for thing in things]
+    rows = [
+        (thing["name"], f"{thing['trials']} x {thing['budget'] or 'own budget'}", thing["summary"]) for thing in things
+    ]
     return columns(rows, screen, title=("suite", "trials", "what it is for"))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +68,8 @@ def suite(asked: suites.Suite, plugins: Plugins, screen: Screen) -> list[str]:
     """Return what a suite compares, and on what."""
     budgets = {name: asked.budget_of(plugins.workloads[name]) for name in asked.workloads}
     facts = {
-        "trials": f"{asked.trials}: {len(asked.workloads)} workloads x {len(asked.sets)} sets of techniques "
-        f"x {len(asked.seeds)} seeds ({', '.join(map(str, asked.seeds))})",
+        "trials": f"{asked.trials}: {_count(asked.workloads, 'workload')} x {_count(asked.sets, 'set')} of techniques "
+        f"x {_count(asked.seeds, 'seed')} ({', '.join(map(str, asked.seeds))})",
         "total": asked.total,
         "file": asked.path,
         "schema": f"{Path(effbench.__file__).parent / 'suite.schema.json'}, for editors",
@@ -77,6 +77,10 @@ def suite(asked: suites.Suite, plugins: Plugins, screen: Screen) -> list[str]:
     lines = _sheet(asked.name, asked.summary, facts, screen)
     lines += ["", "Workloads", *columns([*budgets.items()], screen, indent=2)]
     return [*lines, "", "Techniques", *(f"  {screen.show(label(chosen))}" for chosen in asked.sets)]
+
+
+def _count(things: Sequence[object], word: str) -> str:
+    return f"{len(things)} {word}{'s' * (len(things) != 1)}"
 
 
 def dataset(thing: catalogue.Thing, screen: Screen) -> list[str]:
