@@ -21,14 +21,15 @@ ON_THE_CLOCK = ("data", "forward_backward", "update", "extra")
 #: Lines that it does not.
 OFF_THE_CLOCK = ("setup", "evaluation", "checkpoint", "metering", "idle")
 
+_PAID = frozenset(ON_THE_CLOCK)
 _DIGITS = 9  # of progress: a million prices add up to it, in spite of rounding
 
 
 class Ledger:
-    """Wall and CPU seconds by line.
+    """Wall seconds by line, and CPU seconds on and off the clock.
 
     now: monotonic wall clock, seconds.
-    cpu: CPU clock of this process, seconds.
+    cpu: CPU clock of this process, seconds; asking it is a system call, so it is asked at the border alone.
     since: `now()` at which the first line, set-up, began; default: now.
     synchronize: waits until the device has done what it was told, before a total is read.
     """
@@ -44,7 +45,7 @@ class Ledger:
     ) -> None:
         self._now, self._cpu, self._synchronize = now, cpu, synchronize
         self.wall = dict.fromkeys(OFF_THE_CLOCK + ON_THE_CLOCK, 0.0)
-        self.cpu = dict(self.wall)
+        self.cpu = {"on the clock": 0.0, "off the clock": 0.0}
         self._line = "setup"
         self._since_wall, self._since_cpu = now() if since is None else since, cpu()
 
@@ -56,13 +57,20 @@ class Ledger:
         """
         if line not in self.wall:
             raise UnknownName("line of the ledger", line, self.wall)
-        if self._synchronize is not None and (self._line in ON_THE_CLOCK) != (line in ON_THE_CLOCK):
-            self._synchronize()
-        wall, cpu, former = self._now(), self._cpu(), self._line
+        former = self._line
+        if (former in _PAID) != (line in _PAID):
+            if self._synchronize is not None:
+                self._synchronize()
+            self._charge_cpu()
+        wall = self._now()
         self.wall[former] += wall - self._since_wall
-        self.cpu[former] += cpu - self._since_cpu
-        self._line, self._since_wall, self._since_cpu = line, wall, cpu
+        self._line, self._since_wall = line, wall
         return former
+
+    def _charge_cpu(self) -> None:
+        cpu = self._cpu()
+        self.cpu["on the clock" if self._line in _PAID else "off the clock"] += cpu - self._since_cpu
+        self._since_cpu = cpu
 
     @contextmanager
     def line(self, line: str) -> Iterator[None]:
@@ -84,8 +92,13 @@ class Ledger:
 
     def spent_cpu(self) -> float:
         """Return the CPU seconds that the budget paid for so far."""
+        self._charge_cpu()
+        return self.cpu["on the clock"]
+
+    def close(self) -> None:
+        """Charge what is still open, so that the sums are complete."""
         self.switch(self._line)
-        return sum(self.cpu[line] for line in ON_THE_CLOCK)
+        self._charge_cpu()
 
 
 class Clock(Protocol):

@@ -64,6 +64,9 @@ def train_and_judge(
     recipe, record.order = compose(baseline, trial.techniques, plugins.techniques)
     record.processes = recipe.processes
     budget = Budget.parse(trial.budget, more_units=plugins.offers["effbench_clocks"])
+    if trial.price is not None and Price.from_plain(trial.price).at(0.0) > budget.amount:
+        no_work(record, f"{budget} buys no step")
+        return
 
     def body(group: Group) -> None:
         seed_globals(trial.seed, group.rank)
@@ -74,10 +77,16 @@ def train_and_judge(
         clock = clock_for(budget, trial.price, plugins)
         check_every = _CHECK_ON_GPU if trial.device.startswith("cuda") else 1
         course = Course(workload, training, budget, clock, record, hear if first else nobody, check_every)
+        before = fingerprint(training)
         spend(course)
-        if record.status != "no_steps":
+        if training.step == 0:
+            no_work(record, f"{budget} buys no step")
+        elif before is not None and before == fingerprint(training):
+            no_work(record, f"{training.step} steps left all weights as they were")
+        else:
             judge(course)
             measure(course, plugins.offers["effbench_meters"])
+        own_ledger.close()
         record.cpu_seconds = group.sum_float(sum(own_ledger.cpu.values()))
 
     in_processes(recipe, body)
@@ -91,6 +100,20 @@ def in_processes(recipe: Recipe, body: Callable[[Group], None]) -> None:
         from effbench.distributed.launch import run_ranks
 
         run_ranks(recipe.processes, body)
+
+
+def no_work(record: Record, reason: str) -> None:
+    """Say that nothing was done that could be judged, nor any speed be told."""
+    record.status, record.stop_reason, record.reason = "no_steps", "budget", reason
+    record.curve, record.examples_per_second = [], None
+
+
+def fingerprint(training: Training) -> tuple[float, ...] | None:
+    """Return what changes when any weight does; None where ranks hold parts of the weights."""
+    if training.group.size > 1:
+        return None
+    with torch.no_grad(), training.ledger.line("metering"):
+        return tuple(float(weight.double().sum()) for weight in training.model.parameters())
 
 
 def seed_globals(seed: int, rank: int) -> None:
@@ -133,9 +156,7 @@ def spend(course: Course) -> None:
         record.steps, record.examples, record.tokens = training.step, training.examples, training.tokens
         _split_speeds(course)
     record.stop_reason = "budget"
-    if training.step == 0:
-        record.status, record.reason = "no_steps", f"{budget} buys no step"
-    elif budget.is_wall:
+    if budget.is_wall:
         record.overrun_seconds = max(0.0, record.spent - budget.amount)
 
 

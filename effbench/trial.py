@@ -104,7 +104,7 @@ def run(trial: Trial, plugins: Plugins, hear: Hear = nobody, since: float | None
         record.status, record.stop_reason, record.reason = what_it_means(fault)
         if record.status in {"failed", "timeout"}:
             traceback.print_exc()  # into the trial's own log: where it failed, or where it hung
-    ledger.switch("idle")
+    ledger.close()
     record.ledger = dict(ledger.wall)
     record.cpu_seconds = record.cpu_seconds or sum(ledger.cpu.values())
     record.environment |= machine.disturbance()

@@ -62,6 +62,7 @@ def test_every_moment_belongs_to_one_line(wall, cpu):
         wall += seconds
         cpu += seconds / 2
     ledger.switch("idle")
+    ledger.close()
     assert ledger.wall == {"setup": 5, "data": 1, "forward_backward": 2, "update": 3, "extra": 4, "evaluation": 6} | {
         "checkpoint": 7,
         "metering": 8,
