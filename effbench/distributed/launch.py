@@ -7,6 +7,7 @@ that fails lends its traceback to the error, and no rank outlives rank 0.
 from __future__ import annotations
 
 import gc
+import math
 import os
 import signal
 import sys
@@ -31,6 +32,7 @@ T = TypeVar("T")
 CPU = torch.device("cpu")
 _TO_END_SECONDS = 60.0  # how much longer than rank 0 another rank may take; it only has to leave the group
 _TO_TELL_SECONDS = 2.0  # how long after a failure the rank that caused it may take to be found dead
+_TO_PART_SECONDS = 5.0  # how long a rank that is done waits for the others; one that still needs it fails then
 _POLL_SECONDS = 0.002
 
 
@@ -61,6 +63,8 @@ def run_ranks(size: int, body: Callable[[Group], T], *, device: torch.device = C
         except Exception as fault:
             if cause := _cause(start, children):
                 raise cause from fault
+            if early := [child.rank for child in children if child.status == 0]:
+                fault.add_note(f"before that, rank {early[0]} had ended; all ranks must take part in all collectives")
             raise
         else:
             _check(children, start)
@@ -90,13 +94,10 @@ class _Start:
             backend = "cpu:gloo,cuda:nccl"
         store = dist.FileStore(str(self.folder / "store"), self.size)  # type: ignore[attr-defined]
         try:
-            store.add("present", 1)
-            while store.add("present", 0) < self.size:
-                check()
-                time.sleep(_POLL_SECONDS)
+            self.meet(store, "begin", check)
             dist.init_process_group(backend, store=store, rank=rank, world_size=self.size)
             result = body(Group(rank, self.size))
-            dist.barrier()  # nobody hangs up while another still listens
+            self.meet(store, "end", check, _TO_PART_SECONDS)  # nobody hangs up while another still listens
         except BaseException as fault:
             write_failure(self.folder, rank, fault)  # before the others can notice that this rank is gone
             raise
@@ -105,6 +106,14 @@ class _Start:
         finally:
             if dist.is_initialized():
                 dist.destroy_process_group()
+
+    def meet(self, store: dist.FileStore, where: str, check: Callable[[], None], patience: float = math.inf) -> None:
+        """Wait until all ranks are here, but only for so many seconds."""
+        end = time.monotonic() + patience
+        store.add(where, 1)
+        while store.add(where, 0) < self.size and time.monotonic() < end:
+            check()
+            time.sleep(_POLL_SECONDS)
 
 
 @dataclass(slots=True)

@@ -64,7 +64,8 @@ class Witness:
             for _ in train(training, Budget(STEPS, "steps"), StepClock()):
                 if watched:
                     _look(training)
-            return snapshot(recipe.eval_model(training)) if group.rank == 0 else {}
+            model = recipe.eval_model(training)  # on every rank: each may hold a part of it
+            return snapshot(model) if group.rank == 0 else {}
 
         return Observation(run_ranks(recipe.processes, body), self._seen)
 
