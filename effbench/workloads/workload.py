@@ -27,6 +27,8 @@ class Workload:
     higher_is_better: bool
     target: float  # value of the headline metric on validation that counts as "got there"
     budget: str  # default budget of a trial, such as "5s reference"
-    step_seconds: float  # price of one baseline step on the reference machine, CPU seconds: the c0 of the reference clock
+    step_seconds: (
+        float  # price of one baseline step on the reference machine, CPU seconds: the c0 of the reference clock
+    )
     recipe: Callable[[torch.device], Recipe]  # load the data, return the baseline
     evaluate: Callable[[nn.Module, str], dict[str, float]]  # (model, "validation" or "test") -> metric -> value

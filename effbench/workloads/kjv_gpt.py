@@ -1,0 +1,47 @@
+"""kjv_gpt: a small GPT that learns the King James Bible, character by character."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from effbench.models import gpt
+from effbench.optimizers import adamw, clipped_step
+from effbench.recipe import Recipe
+from effbench.workloads.baselines import baseline, splits
+from effbench.workloads.evaluation import evaluate_causal
+from effbench.workloads.workload import Workload
+
+DATASET = "kjv"
+
+
+def recipe(device: torch.device) -> Recipe:
+    """Return the tuned baseline."""
+    text = splits(DATASET)
+    return baseline(
+        text.train,
+        lambda: gpt(text.notes["vocabulary"], length=text.notes["context"]),
+        device,
+        batch_size=16,
+        optimizer=adamw(4e-3, weight_decay=0.1, betas=(0.9, 0.95)),
+        warmup=0.05,
+        update=clipped_step(1.0),
+        traits=("text", "causal"),
+    )
+
+
+workload = Workload(
+    name="kjv_gpt",
+    summary="Predict the next character of the King James Bible with a small GPT.",
+    dataset=DATASET,
+    model="GPT-2, width 64, 2 blocks, 4 heads, context 64, 109 k parameters",
+    baseline="AdamW, peak rate 4e-3 (swept), decay 0.1, clipping at 1, 5 % warm-up, linear decay to 0, batch 16",
+    metric="bits_per_byte",
+    higher_is_better=False,
+    target=2.8,
+    budget="10s reference",
+    step_seconds=28e-3,
+    recipe=recipe,
+    evaluate=functools.partial(evaluate_causal, DATASET),
+)

@@ -1,0 +1,45 @@
+"""mnist1d_cnn: the convolutional network of the MNIST-1D paper (arXiv:2011.14439) on its series."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from effbench.models import cnn1d
+from effbench.optimizers import sgd
+from effbench.recipe import Recipe
+from effbench.workloads.baselines import baseline, splits
+from effbench.workloads.evaluation import evaluate_classifier
+from effbench.workloads.workload import Workload
+
+DATASET = "mnist1d"
+
+
+def recipe(device: torch.device) -> Recipe:
+    """Return the tuned baseline."""
+    return baseline(
+        splits(DATASET).train,
+        cnn1d,
+        device,
+        batch_size=64,
+        optimizer=sgd(0.1, momentum=0.9, weight_decay=5e-4),
+        warmup=0.05,
+        classes=10,
+    )
+
+
+workload = Workload(
+    name="mnist1d_cnn",
+    summary="Classify series of 40 numbers with the small convolutional network of the MNIST-1D paper.",
+    dataset=DATASET,
+    model="CNN, 3 convolutions of 25 channels, 5.2 k parameters",
+    baseline="SGD, Nesterov momentum 0.9, peak rate 0.1 (swept), decay 5e-4, 5 % warm-up, linear decay to 0, batch 64",
+    metric="accuracy",
+    higher_is_better=True,
+    target=0.9,
+    budget="5s reference",
+    step_seconds=1.5e-3,
+    recipe=recipe,
+    evaluate=functools.partial(evaluate_classifier, DATASET),
+)

@@ -1,0 +1,107 @@
+"""What effbench's loop costs over one that is written by hand, and what other frameworks cost in the same run.
+
+Figures of a run stand in docs/performance.md. Ratios only: seconds mean nothing on a machine that is shared.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from effbench import terms, toys
+from effbench.budget import Budget
+from effbench.clock import StepClock
+from effbench.plugins import load
+from effbench.recipe import Batch, Recipe, Training
+from effbench.techniques import compose
+from effbench.train import start, train
+from tests.benchmarks.interleaved import extra_microseconds, in_turns, ratio
+from tests.benchmarks.loops import by_accelerate, by_effbench, by_hand
+
+torch.set_num_threads(1)
+ROUNDS = 1500
+
+
+def recipe_of(workload: str) -> Recipe:
+    return load().workloads[workload].recipe(torch.device("cpu"))
+
+
+@pytest.mark.parametrize("workload", ["mnist1d_cnn", "mnist5k_resnet"])
+def test_a_step_costs_what_it_costs_by_hand(benchmark: Any, workload: str) -> None:
+    recipe = recipe_of(workload)
+    loops = {"by hand": by_hand(recipe), "by hand again": by_hand(recipe), "effbench": by_effbench(recipe)}
+    rounds = ROUNDS if workload == "mnist1d_cnn" else 200
+    seconds = in_turns(loops, rounds)
+    benchmark.extra_info["by hand, microseconds"] = round(1e6 * float(seconds["by hand"].mean()))
+    benchmark.extra_info["effbench / by hand"] = round(ratio(seconds, "effbench", "by hand"), 4)
+    benchmark.extra_info["by hand / by hand"] = round(ratio(seconds, "by hand again", "by hand"), 4)
+    steps = by_effbench(recipe)
+    benchmark.pedantic(next, args=(steps,), rounds=50, warmup_rounds=5)
+    print(f"\n{workload}: {benchmark.extra_info}")  # noqa: T201
+
+
+def test_other_frameworks_in_the_same_run(benchmark: Any) -> None:
+    if importlib.util.find_spec("accelerate") is None:
+        pytest.skip("accelerate is not installed: pip install 'effbench[benchmarks]'")
+    recipe = recipe_of("mnist1d_mlp")
+    loops = {"by hand": by_hand(recipe), "effbench": by_effbench(recipe), "accelerate": by_accelerate(recipe)}
+    seconds = in_turns(loops, ROUNDS)
+    for name in ("effbench", "accelerate"):
+        benchmark.extra_info[f"{name}, extra microseconds"] = round(extra_microseconds(seconds, name, "by hand"), 1)
+    steps = by_effbench(recipe)
+    benchmark.pedantic(next, args=(steps,), rounds=50, warmup_rounds=5)
+    print(f"\nmnist1d_mlp: {benchmark.extra_info}")  # noqa: T201
+
+
+def idle_recipe() -> Recipe:
+    """A recipe whose step does nothing, so that what is left is machinery."""
+    plain = toys.vectors()
+    losses = torch.zeros(plain.batch_size(0.0))
+
+    def nothing(training: Training, batch: Batch) -> torch.Tensor:
+        return losses
+
+    return plain.swap(gradient=nothing, update=lambda training: None)
+
+
+def wrapped(recipe: Recipe, times: int) -> Recipe:
+    """Wrap the transform, gradient and update as so many techniques would."""
+
+    def once(recipe: Recipe) -> Recipe:
+        return recipe.wrap(
+            transform=lambda batch, training: recipe.transform(batch, training),
+            gradient=lambda training, batch: recipe.gradient(training, batch),
+            update=lambda training: recipe.update(training),
+        )
+
+    for _ in range(times):
+        recipe = once(recipe)
+    return recipe
+
+
+def bare(recipe: Recipe) -> Iterator[None]:
+    """Draw the same batches by hand, and do nothing with them."""
+    inputs, targets, size = recipe.dataset.inputs, recipe.dataset.targets, recipe.batch_size(0.0)
+    while True:
+        order = torch.randperm(len(inputs))
+        for first in range(0, len(inputs) - size + 1, size):
+            chosen = order[first : first + size]
+            _ = inputs[chosen], targets[chosen]
+            yield
+
+
+def test_machinery_of_a_step_that_does_nothing(benchmark: Any) -> None:
+    recipe = idle_recipe()
+    loops = {"bare": bare(recipe)}
+    for techniques in (0, 4, 16):
+        loops[f"{techniques} techniques"] = by_effbench(wrapped(recipe, techniques))
+    seconds = in_turns(loops, 5000)
+    for name in list(loops)[1:]:
+        benchmark.extra_info[f"{name}, extra microseconds"] = round(extra_microseconds(seconds, name, "bare"), 1)
+    steps = by_effbench(recipe)
+    benchmark.pedantic(next, args=(steps,), rounds=200, warmup_rounds=5)
+    print(f"\nno-op step: {benchmark.extra_info}")  # noqa: T201
