@@ -24,15 +24,26 @@ def _section(table: Table) -> str:
         "",
         _escaped(f"{table.caption[:1].upper()}{table.caption[1:]}."),
         "",
-        _line([_escaped(column.title) for column in table.columns]),
-        _line(["---" if column.align == "left" else "---:" for column in table.columns]),
-        *(_line(_cells(row, table.columns)) for row in table.rows),
+        _grid(table),
     ]
     for kind, title in _KINDS.items():
         found = [remark.text for remark in table.remarks if remark.kind == kind]
         if found:
             lines += ["", f"{title}:", "", *(f"- {_escaped(text)}" for text in found)]
     return "\n".join(lines)
+
+
+def _grid(table: Table) -> str:
+    """Return the table itself; cells are text as it stands, so that an id such as 1E10 is no number."""
+    from tabulate import tabulate
+
+    return tabulate(
+        [_cells(row, table.columns) for row in table.rows],
+        headers=[_escaped(column.title) for column in table.columns],
+        tablefmt="pipe",
+        disable_numparse=True,
+        colalign=["left" if column.align == "left" else "right" for column in table.columns],
+    )
 
 
 def _cells(row: Row, columns: Sequence[Column]) -> list[str]:
@@ -42,10 +53,6 @@ def _cells(row: Row, columns: Sequence[Column]) -> list[str]:
         return cells
     bold = {"technique", "mean", "verdict"}
     return [f"**{cell}**" if column.key in bold else cell for cell, column in zip(cells, columns, strict=True)]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _escaped(text: str) -> str:
