@@ -147,11 +147,10 @@ def test_every_technique_has_its_oracle(name: str) -> None:
 
 def test_the_readme_lists_every_technique() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    begin, end = "<!-- techniques -->\n", "<!-- end of techniques -->"
+    begin, end = "<!-- techniques: made by tools/refresh.py -->\n", "<!-- end of techniques -->"
     shown = readme[readme.index(begin) + len(begin) : readme.index(end)]
     assert shown.strip() == readme_table(load().techniques.values()).strip(), (
-        "write the table anew: python -c 'from effbench import cards, plugins; "
-        "print(cards.readme_table(plugins.load().techniques.values()))'"
+        "write the table anew: python tools/refresh.py"
     )
 
 
