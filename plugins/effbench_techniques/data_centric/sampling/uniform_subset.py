@@ -11,7 +11,7 @@ from torch import Tensor
 from effbench import Recipe, Training, technique
 from effbench.errors import InvalidTechnique
 
-_ROUNDING = 1e-9  # 0.55 * 20 is a little more than 11, and should not keep 12
+_ROUNDING = 1e-9  # 0.56 * 25 is a little more than 14, and should not keep 15
 
 
 @technique(
