@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -94,10 +95,10 @@ class _Start:
             backend = "cpu:gloo,cuda:nccl"
         store = dist.FileStore(str(self.folder / "store"), self.size)  # type: ignore[attr-defined]
         try:
-            self.meet(store, "begin", check)
+            self.meet(partial(store.add, "begin"), check)
             dist.init_process_group(backend, store=store, rank=rank, world_size=self.size)
             result = body(Group(rank, self.size))
-            self.meet(store, "end", check, _TO_PART_SECONDS)  # nobody hangs up while another still listens
+            self.meet(partial(store.add, "end"), check, _TO_PART_SECONDS)  # nobody hangs up on one who listens
         except BaseException as fault:
             write_failure(self.folder, rank, fault)  # before the others can notice that this rank is gone
             raise
@@ -107,13 +108,17 @@ class _Start:
             if dist.is_initialized():
                 dist.destroy_process_group()
 
-    def meet(self, store: dist.FileStore, where: str, check: Callable[[], None], patience: float = math.inf) -> None:
-        """Wait until all ranks are here, but only for so many seconds."""
+    def meet(self, count: Callable[[int], int], check: Callable[[], None], patience: float = math.inf) -> None:
+        """Wait until all ranks are here, but only for so many seconds.
+
+        count: adds to the number of ranks that are here, and returns it.
+        """
         end = time.monotonic() + patience
-        store.add(where, 1)
-        while store.add(where, 0) < self.size and time.monotonic() < end:
+        here = count(1)
+        while here < self.size and time.monotonic() < end:
             check()
             time.sleep(_POLL_SECONDS)
+            here = count(0)
 
 
 @dataclass(slots=True)
