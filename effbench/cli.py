@@ -13,6 +13,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, NoReturn
 
 from effbench import __version__
@@ -72,13 +73,31 @@ def _dispatch(arguments: list[str]) -> int:
     if verb is not None and verb not in VERBS:
         raise UnknownName("command", verb, VERBS)
     try:
-        asked, unknown = parser.parse_known_args(arguments)
+        asked, unknown = parser.parse_known_args(_options_first(arguments, verb))
     except SystemExit as done:  # after --help or --version
         return int(done.code or 0)
     if unknown:
         _refuse(unknown[0], VERBS[asked.verb])
     command = importlib.import_module(f"effbench.commands.{asked.verb}")
     return int(command.run(asked))
+
+
+def _options_first(arguments: list[str], verb: str | None) -> list[str]:
+    """Move options before words: argparse takes optional words before an option as left out, and trips over late ones."""
+    if verb is None or "--" in arguments:
+        return arguments
+    valued = {argument.name for argument in VERBS[verb].arguments if argument.is_option and not argument.is_switch}
+    start = arguments.index(verb) + 1
+    options: list[str] = []
+    words: list[str] = []
+    rest = iter(arguments[start:])
+    for word in rest:
+        if word.startswith("-"):
+            options.append(word)
+            options += islice(rest, int(word in valued))
+        else:
+            words.append(word)
+    return [*arguments[:start], *options, *words]
 
 
 def _refuse(word: str, verb: Verb) -> NoReturn:

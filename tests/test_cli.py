@@ -88,6 +88,29 @@ def test_help_is_short_and_fits(verb: str, capsys: pytest.CaptureFixture[str], m
     assert shown[shown.index("examples:") + 1].startswith("  effbench ")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--format", "csv", "a", "b"],
+        ["a", "--format", "csv", "b"],
+        ["a", "b", "--format=csv"],
+        ["--traceback", "a", "--metric", "loss", "b", "--format", "csv"],
+    ],
+)
+def test_options_may_stand_anywhere(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[argparse.Namespace] = []
+    table = importlib.import_module("effbench.commands.table")
+    monkeypatch.setattr(table, "run", lambda arguments: asked.append(arguments) or 0)
+    assert cli.main(["table", *arguments]) == 0
+    assert (asked[0].results, asked[0].format) == (["a", "b"], "csv")
+
+
+def test_an_optional_word_is_found_behind_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--from nowhere: there is no such folder" in told(
+        capsys, "data", "fetch", "--from", "nowhere", "cifar10", code=3
+    )
+
+
 def test_without_arguments_it_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == 0
     shown = capsys.readouterr().out
