@@ -11,6 +11,7 @@ import io
 import os
 import sys
 import textwrap
+import traceback
 import warnings
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (Exception, KeyboardInterrupt) as fault:  # noqa: BLE001 - one line instead of a traceback, whatever it is
-        return _explain(fault, traceback="--traceback" in given)
+        return _explain(fault, show_traceback="--traceback" in given)
     return code
 
 
@@ -83,7 +84,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _options_first(arguments: list[str], verb: str | None) -> list[str]:
-    """Move options before words: argparse takes optional words before an option as left out, and trips over late ones."""
+    """Move options before words: argparse takes optional words before an option as left out, and fails at late ones."""
     if verb is None or "--" in arguments:
         return arguments
     valued = {argument.name for argument in VERBS[verb].arguments if argument.is_option and not argument.is_switch}
@@ -107,14 +108,12 @@ def _refuse(word: str, verb: Verb) -> NoReturn:
     raise UsageError(f"{verb.name} takes no {word!r}; `effbench {verb.name} --help` shows what it takes")
 
 
-def _explain(fault: BaseException, *, traceback: bool) -> int:
+def _explain(fault: BaseException, *, show_traceback: bool) -> int:
     """Say in one line what went wrong, and return the exit code."""
     from effbench import messages
 
-    if traceback:
-        import traceback as tracebacks
-
-        tracebacks.print_exception(fault)
+    if show_traceback:
+        traceback.print_exception(fault)
     if isinstance(fault, KeyboardInterrupt):
         messages.fail("interrupted")
         return INTERRUPTED
@@ -125,7 +124,7 @@ def _explain(fault: BaseException, *, traceback: bool) -> int:
         where = f"{fault.filename}: " if fault.filename else ""
         messages.fail(f"{where}{fault.strerror or fault}")
         return UsageError.exit_code
-    hint = "" if traceback else "; --traceback shows where"
+    hint = "" if show_traceback else "; --traceback shows where"
     messages.fail(f"{type(fault).__name__}: {fault}. This is a fault in effbench or in a plugin{hint}")
     return FAILED
 
