@@ -9,6 +9,7 @@ import argparse
 import importlib
 import io
 import os
+import signal
 import sys
 import textwrap
 import traceback
@@ -61,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (Exception, KeyboardInterrupt) as fault:  # noqa: BLE001 - one line instead of a traceback, whatever it is
+        if arguments is None:  # the process ends here, and a second Ctrl-C should not show how
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         return _explain(fault, show_traceback="--traceback" in given)
     return code
 

@@ -25,7 +25,7 @@ from effbench.recipe import Recipe, Training
 from effbench.records import Record
 from effbench.techniques import compose
 from effbench.train import ALONE, start, train
-from effbench.trial import Hear, Trial, nobody
+from effbench.trial import Hear, Stop, Trial, nobody
 
 if TYPE_CHECKING:
     from effbench.meters import Meter
@@ -37,6 +37,7 @@ _GRACE_SECONDS, _GRACE_SHARE = 5.0, 0.1  # beyond a budget in seconds before a t
 _PATIENCE, _PATIENCE_STEPS = 60.0, 20  # where seconds are not bounded: a step may take so long, or so many times
 _FIRST_PATIENCE = 900.0  # the longest step before; the first may compile
 _EVALUATION_PATIENCE = 600.0
+_METERING_PATIENCE, _METERING_STEPS = 60.0, 100  # a step under an instrument is slow
 _TELL_EVERY = 0.1  # seconds
 _CHECK_ON_GPU = 16  # steps between two looks at the loss, for looking makes a GPU wait
 
@@ -200,15 +201,12 @@ def _tell(course: Course) -> None:
     course.hear({"event": "progress", "progress": training.progress, "step": training.step, "within": within})
 
 
-def _tell_evaluation(course: Course, progress: float) -> None:
-    what = {"event": "evaluation", "progress": progress, "step": course.training.step}
-    course.hear({**what, "within": _EVALUATION_PATIENCE})
 
 
 def _look(course: Course) -> None:
     """Add a point to the curve. Preparing the weights for a look is our wish, so it is off the clock."""
     training, record, metric = course.training, course.record, course.workload.metric
-    _tell_evaluation(course, training.progress)
+    course.hear({"event": "evaluation", "within": _EVALUATION_PATIENCE})
     spent = course.clock.spent(training)
     with training.ledger.line("evaluation"):
         model = training.recipe.eval_model(training)
@@ -220,7 +218,7 @@ def _look(course: Course) -> None:
 def judge(course: Course) -> None:
     """Evaluate at the end of the budget, on validation and test."""
     training, record = course.training, course.record
-    _tell_evaluation(course, 1.0)
+    course.hear({"event": "evaluation", "within": _EVALUATION_PATIENCE})
     with training.extra():
         model = training.recipe.eval_model(training)
     if training.group.rank == 0:
@@ -270,8 +268,15 @@ def _split_speeds(course: Course) -> None:
 def measure(course: Course, meters: Mapping[str, Meter]) -> None:
     """Read every meter; one that fails costs its number, not the trial."""
     training, record = course.training, course.record
-    with training.ledger.line("metering"), _quiet():
-        found = {name: _read(meter, training, record) for name, meter in meters.items()}
+    within = _METERING_PATIENCE + _METERING_STEPS * max(course.longest, course.first)
+    course.hear({"event": "metering", "within": within})
+    found = dict[str, float | None]()
+    try:
+        with training.ledger.line("metering"), _quiet():
+            for name, meter in meters.items():
+                found[name] = _read(meter, training, record)
+    except Stop:  # the trial itself has come to its end
+        record.warnings.append("the meters could not be read in time")
     record.peak_memory_mib = found.pop("peak_memory_mib", None)
     step = found.pop("flop_per_step", None)
     record.flop = step * record.steps if step is not None else None

@@ -185,7 +185,7 @@ class Local:
         for running in self._running:
             running.kill(time.monotonic())
             running.code = running.code or 0
-            running.ended = running.ended or "the end of the process that it was forked from"
+            running.ended = running.ended or "the process that it was forked from ended"
         assert self._server is not None
         assert self._words is not None
         code = self._server.wait()

@@ -15,8 +15,9 @@ import select
 import signal
 import socket
 import sys
+import threading
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from effbench.execution.channel import Channel
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 STACKS = signal.SIGQUIT  # makes a job write into its log where each of its threads is, even while it hangs
 
 
-def main(control_fd: int, named: Iterable[str], workloads: Iterable[str]) -> None:
+def main(control_fd: int, named: Iterable[str], workloads: Iterable[str]) -> NoReturn:
     """Serve until the parent closes its end of the control socket.
 
     control_fd: the socket's descriptor.
@@ -35,8 +36,9 @@ def main(control_fd: int, named: Iterable[str], workloads: Iterable[str]) -> Non
     workloads: whose data is read once, for all jobs.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
-    plugins = preload(named, workloads)
     control = Channel(socket.socket(fileno=control_fd))
+    with ending_with(control):
+        plugins = preload(named, workloads)
     wake, woken = socket.socketpair()
     woken.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -57,6 +59,27 @@ def main(control_fd: int, named: Iterable[str], workloads: Iterable[str]) -> Non
     for pid in running:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
+    os._exit(0)  # taking the interpreter down in order would take a second
+
+
+@contextlib.contextmanager
+def ending_with(parent: Channel) -> Iterator[None]:
+    """End this process when its parent hangs up, while it is too busy to listen. The parent says nothing meanwhile."""
+    is_done, done = os.pipe()
+
+    def watch() -> None:
+        if is_done not in select.select([parent.fileno(), is_done], [], [])[0]:
+            os._exit(0)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        os.write(done, b".")
+        watcher.join()
+        os.close(is_done)
+        os.close(done)
 
 
 def preload(named: Iterable[str], workloads: Iterable[str]) -> Plugins:
@@ -119,14 +142,15 @@ def _do(channel: Channel, plugins: Plugins) -> None:
     from effbench.execution.tasks import TASKS
 
     job = channel.first()
+    shown = os.dup(2)  # of its own, for meters close the usual one at times
     if job["log"]:
         log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
+        for descriptor in (1, 2, shown):
+            os.dup2(log, descriptor)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # so that a job that is killed leaves what it had printed
-    faulthandler.enable()  # a crash in C code leaves a traceback, too
-    faulthandler.register(STACKS, all_threads=True)
+    faulthandler.enable(shown)  # a crash in C code leaves a traceback, too
+    faulthandler.register(STACKS, shown, all_threads=True)
 
     def hear(event: dict[str, Any]) -> None:
         try:

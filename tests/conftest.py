@@ -1,0 +1,24 @@
+"""What tests of several modules share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from effbench.execution import Limits
+from effbench.execution.local import Local
+
+MISBEHAVING = Path(__file__).parent / "strangers" / "misbehaving.py"
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Local]:
+    """A place to run trials that knows the strange techniques; one for all tests, for it takes seconds to start."""
+    local = Local(1, (str(MISBEHAVING),), ("toy",), limits=Limits(grace_seconds=1.0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EFFBENCH_TEST", "server")
+        local.start()
+    yield local
+    local.close()
