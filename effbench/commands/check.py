@@ -110,7 +110,7 @@ def _what(finding: Finding) -> str:
 
 def _where(found: list[Finding]) -> str:
     if any("+" in finding.technique for finding in found):
-        return f"in {len(found)} pairs"
+        return f"in {len(found)} pair{'s' * (len(found) > 1)}"
     toys = [finding.toy for finding in found if finding.toy]
     return f"on {', '.join(toys)}" if toys else ""
 
