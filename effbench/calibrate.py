@@ -109,7 +109,7 @@ def price(
     unit: "reference" (seconds, timed in turns) or "flop" (counted once a phase).
     step_seconds: reference-seconds of one baseline step.
     rounds, seconds: time at least so many rounds, and so long per lane.
-    hear: is told the share of the rounds that is done.
+    hear: is told the share of the rounds that is done, now and then.
     """
     cost = flop if unit == "flop" else gpu_seconds if device.startswith("cuda") else cpu_seconds
     plain, troubles = Switches.now(), dict[str, Trouble]()
@@ -119,6 +119,7 @@ def price(
         plain.throw()
         with blamed(name, troubles, group):
             lanes[name] = lanes_of(name, make(), group, cost)
+        hear(0.0)
     if unit == "flop":
         references = [home.step(cost)]
         _once(lanes, cost, troubles, group)

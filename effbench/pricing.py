@@ -19,7 +19,7 @@ from effbench.errors import EffbenchError
 
 PRICED_UNITS = ("reference", "flop")
 _BLOCK = 10  # rounds that are summed before the median is taken
-_TOLERANCE = 0.05  # by how much a bigger phase may seem cheaper than a smaller one, for noise
+_TOLERANCE = 0.05  # by how much a bigger phase may seem cheaper than a smaller one, however sure that seems
 
 
 class PriceError(EffbenchError):
@@ -53,10 +53,11 @@ class Price:
         return self.phases[max(0, found - 1)].cost
 
     def check(self) -> Price:
-        """Return self, or raise PriceError where a bigger step seems cheaper than a smaller one."""
+        """Return self, or raise PriceError where a bigger step is surely cheaper than a smaller one."""
         by_size = sorted(self.phases, key=lambda phase: phase.size)
         for smaller, bigger in itertools.pairwise(by_size):
-            if bigger.size > smaller.size and bigger.cost < smaller.cost * (1 - _TOLERANCE):
+            is_cheaper = bigger.cost < smaller.cost * (1 - _TOLERANCE) and bigger.high < smaller.low
+            if bigger.size > smaller.size and is_cheaper:
                 raise PriceError(
                     f"the step at progress {bigger.start:.2f} is bigger than that at {smaller.start:.2f} "
                     f"and yet seems cheaper ({bigger.cost:.3g} < {smaller.cost:.3g} {self.unit}); the machine was "

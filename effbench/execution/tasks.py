@@ -19,7 +19,7 @@ from effbench.trial import Hear, Trial
 if TYPE_CHECKING:
     from effbench.plugins import Plugins
 
-_PATIENCE = 900.0  # seconds in which a lane must be built, or a round of steps be done; they may compile
+_PATIENCE = 600.0  # seconds in which a set must be made ready, or a round of steps be done; it may have to compile
 
 
 def run_trial(payload: dict[str, Any], plugins: Plugins, hear: Hear) -> dict[str, Any]:

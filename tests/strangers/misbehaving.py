@@ -325,16 +325,32 @@ def late_refusal(recipe: Recipe) -> Recipe:
 
 
 @effbench.technique(LEAF, **NOTE)
-def halves(recipe: Recipe, *, big: float = 0.03, small: float = 0.001) -> Recipe:
-    """Take longer for half of the examples than for all of them, which no honest price list can say."""
+def busy(recipe: Recipe, *, seconds: float = 0.001) -> Recipe:
+    """Keep the processor busy in every step."""
+    return recipe.wrap(gradient=taking(recipe, lambda count: seconds))
 
+
+@effbench.technique(LEAF, **NOTE)
+def half_batches(recipe: Recipe) -> Recipe:
+    """Train on half a batch for half of the budget."""
+    return recipe.wrap(batch_size=lambda progress: 10 if progress < 0.5 else 20)
+
+
+@effbench.technique(LEAF, **NOTE)
+def upside_down(recipe: Recipe) -> Recipe:
+    """Take longer for half a batch than for a whole one, as only a disturbed machine makes it seem."""
+    slower = taking(recipe, lambda count: 0.001 if count == 20 else 0.02)
+    return recipe.wrap(gradient=slower, batch_size=lambda progress: 10 if progress < 0.5 else 20)
+
+
+def taking(recipe: Recipe, seconds):
     def gradient(training: Training, batch: Batch) -> torch.Tensor:
-        until = time.process_time() + (small if len(batch) == 20 else big)
+        until = time.process_time() + seconds(len(batch))
         while time.process_time() < until:
             pass
         return recipe.gradient(training, batch)
 
-    return recipe.wrap(gradient=gradient).wrap(batch_size=lambda progress: 10 if progress < 0.5 else 20)
+    return gradient
 
 
 @effbench.technique("system_centric/model", **NOTE)
