@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import MutableMapping, Sequence
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from effbench import Recipe, technique
@@ -21,12 +23,13 @@ from effbench.optimizers import Together
     after=["lion"],  # Lion may be the optimizer of the rest
 )
 def muon(recipe: Recipe, *, lr: float = 0.02, momentum: float = 0.95) -> Recipe:
-    """Step the matrices of the hidden layers in all their directions alike; leave the rest to the baseline's optimizer.
+    """Step hidden matrices in all their directions alike; leave the rest to the baseline's optimizer.
 
     The update is the momentum with its singular values brought near 1, by five steps of a Newton-Schulz iteration, and
-    scaled by the root of rows over columns for tall matrices (torch.optim.Muon). Hidden are the two-dimensional weights
-    in the model's `blocks`: no embedding, no output layer, no convolution. What weight decay takes from a weight in a
-    step, rate times decay, is the baseline's.
+    scaled by the root of rows over columns for tall matrices (torch.optim.Muon). Hidden are the weights of linear
+    layers and convolutions in the model's `blocks`: no embedding, no stem, no output layer. The kernels of a
+    convolution are the rows of a matrix. What weight decay takes from a weight in a step, rate times decay, is the
+    baseline's.
 
     When it helps: transformers. modded-nanogpt needs 3250 to 3600 steps instead of Adam's 5625, whose rate was probably
         not tuned well; with both tuned, 1.4 times fewer at 0.1B parameters (Wen et al., Fantastic Pretraining
@@ -52,14 +55,51 @@ def muon(recipe: Recipe, *, lr: float = 0.02, momentum: float = 0.95) -> Recipe:
             group["params"] = [weight for weight in group["params"] if weight not in hidden]
             if matrices:
                 groups.append({"params": matrices, "weight_decay": group["weight_decay"] * group["lr"] / lr})
-        return Together(torch.optim.Muon(groups, lr=lr, momentum=momentum), rest)
+        return Together(Muon(groups, lr=lr, momentum=momentum), rest)
 
     return recipe.wrap(optimizer=build)
 
 
+class Muon(torch.optim.Muon):
+    """torch's Muon, which also takes the kernels of convolutions, (O, I, ...), as matrices of O rows."""
+
+    def __init__(self, groups: Sequence[dict[str, Any]], *, lr: float, momentum: float) -> None:
+        stand_ins = [{**group, "params": [as_matrix(p.detach(), p) for p in group["params"]]} for group in groups]
+        super().__init__(stand_ins, lr=lr, momentum=momentum)  # it refuses what is no matrix
+        for own, group in zip(self.param_groups, groups, strict=True):
+            own["params"] = list(group["params"])
+
+    def _init_group(
+        self,
+        group: MutableMapping[str, Any],
+        params_with_grad: list[Tensor],
+        grads: list[Tensor],
+        muon_momentum_bufs: list[Tensor],
+    ) -> bool:
+        for weight in group["params"]:
+            if weight.grad is not None:
+                gradient = as_matrix(weight.grad, weight)
+                state = self.state[weight]
+                if "momentum_buffer" not in state:
+                    state["momentum_buffer"] = torch.zeros_like(gradient)
+                params_with_grad.append(as_matrix(weight, weight))
+                grads.append(gradient)
+                muon_momentum_bufs.append(state["momentum_buffer"])
+        return False  # no complex numbers
+
+
+def as_matrix(tensor: Tensor, weight: Tensor) -> Tensor:
+    """Return (O, I, ...) as (O, columns), a view of `tensor` where it lies in memory as `weight` does."""
+    if weight.ndim == 2:
+        return tensor
+    if weight.is_contiguous():
+        return tensor.reshape(len(tensor), -1)
+    return tensor.movedim(1, -1).reshape(len(tensor), -1)  # channels last: the order of columns does not matter
+
+
 def hidden_matrices(model: nn.Module) -> set[nn.Parameter]:
-    """Return the two-dimensional weights in the model's blocks."""
+    """Return the weights of two or more dimensions in the model's blocks."""
     blocks = getattr(model, "blocks", None)
     if not isinstance(blocks, nn.Module):
         return set()
-    return {weight for weight in blocks.parameters() if weight.ndim == 2 and weight.requires_grad}
+    return {weight for weight in blocks.parameters() if weight.ndim >= 2 and weight.requires_grad}

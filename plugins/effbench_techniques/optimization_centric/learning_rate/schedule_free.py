@@ -7,12 +7,13 @@ import math
 from typing import Any, Literal
 
 import torch
+from schedulefree import AdamWScheduleFree
 from torch import nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import update_bn
 
 from effbench import Recipe, Training, technique
-from effbench.errors import InvalidTechnique, NotApplicable
+from effbench.errors import InvalidTechnique
 from effbench.recipe import Schedule
 
 _BATCHES = 20  # over which BatchNorm's statistics are taken anew before an evaluation
@@ -49,13 +50,6 @@ def schedule_free(recipe: Recipe, *, lr: float = 1e-2, momentum: float = 0.9, wa
         raise InvalidTechnique(f"schedule_free: momentum is {momentum}; it should be a share between 0 and 1")
     if not 0.0 <= warmup < 1.0:
         raise InvalidTechnique(f"schedule_free: warmup is {warmup}; it should be a share from 0 (none), below 1")
-    try:
-        from schedulefree import AdamWScheduleFree
-    except ImportError:
-        raise NotApplicable(
-            "schedule_free needs the package schedulefree: pip install 'effbench[optimizers]'"
-        ) from None
-
     def build(model: nn.Module) -> Optimizer:
         baseline = recipe.optimizer(model).param_groups
         groups = [{"params": g["params"], "weight_decay": g["weight_decay"] * g["lr"] / lr} for g in baseline]
