@@ -34,7 +34,7 @@ _LOOKS_ONLY = {
     "hookspecs.py",
     "identity.py",
     "interrupts.py",
-    "laws.py",
+    "laws",
     "machine.py",
     "messages.py",
     "observers.py",
