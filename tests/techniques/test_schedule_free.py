@@ -1,5 +1,4 @@
 import copy
-import sys
 
 import pytest
 import torch
@@ -9,7 +8,7 @@ from effbench_techniques.optimization_centric.learning_rate.schedule_free import
 from torch import nn
 from toy import CLASSES, begun, flat, images, recipe, run, same, state, tokens, vectors
 
-from effbench.errors import Conflict, InvalidTechnique, NotApplicable
+from effbench.errors import Conflict, InvalidTechnique
 from effbench.surgery import operate
 from effbench.techniques import compose
 
@@ -129,12 +128,6 @@ def test_it_excludes_other_optimizers(other) -> None:
     known = {"schedule_free": schedule_free, other.name: other}
     with pytest.raises(Conflict, match=f"schedule_free replaces the optimizer that {other.name} changed"):
         compose(tokens(), {"schedule_free": {}, other.name: {}}, known)
-
-
-def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "schedulefree", None)
-    with pytest.raises(NotApplicable, match=r"pip install 'effbench\[optimizers\]'"):
-        schedule_free.apply(vectors(), {})
 
 
 @pytest.mark.parametrize("options", [{"lr": 0.0}, {"momentum": 0.0}, {"momentum": 1.0}, {"warmup": 1.0}])
