@@ -50,7 +50,7 @@ def fsdp(recipe: Recipe, *, processes: int = 2) -> Recipe:
         return Quiet(placed)
 
     def gathered(training: Training) -> nn.Module:
-        return plain(recipe, recipe.eval_model(training))
+        return plain(training.recipe, recipe.eval_model(training))
 
     return share_batches(recipe, processes).wrap(placement=place, eval_model=gathered)
 
