@@ -25,7 +25,7 @@ LAYERS: list[tuple[str, set[str]]] = [
     ("signals", {"interrupts", "observers", "switches"}),
     ("recipe", {"clock", "distributed", "recipe", "techniques", "terms", "schedules", "optimizers", "surgery"}),
     ("training", {"train", "pricing", "meters"}),
-    ("things", {"models", "data", "workloads", "toys", "laws"}),
+    ("things", {"aside", "models", "data", "workloads", "toys", "laws"}),
     ("trial", {"identity", "machine", "trial", "course", "calibrate"}),
     ("running", {"plugins", "suite", "suite_file", "execution", "outcomes", "planning", "prices", "runner"}),
     ("looking", {"analysis", "report"}),
