@@ -18,7 +18,8 @@ from effbench.errors import InvalidTechnique, NotApplicable
     "arXiv:1905.04899",
     claim="ImageNet, ResNet-50: 76.3 % -> 78.6 % top-1",
     neutral={"alpha": 0.0},
-    after=["selective_backprop", "progressive_resizing"],  # choose by the clean loss, at the size trained on; then mix
+    # choose by the clean loss, at the size trained on; then mix
+    after=["selective_backprop", "importance_sampling", "rho_loss", "progressive_resizing"],
     title="CutMix",
 )
 def cutmix(recipe: Recipe, *, alpha: float = 1.0) -> Recipe:

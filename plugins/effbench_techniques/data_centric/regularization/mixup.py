@@ -17,7 +17,8 @@ from effbench.errors import InvalidTechnique, NotApplicable
     paper="Zhang et al., mixup: Beyond Empirical Risk Minimization, arXiv:1710.09412",
     claim="CIFAR-10, PreAct ResNet-18: error 5.6 % -> 4.2 %; ImageNet, ResNet-50, 200 epochs: 23.6 % -> 22.1 %",
     neutral={"alpha": 0.0},
-    after=["selective_backprop", "progressive_resizing"],  # choose by the clean loss, at the size trained on; then mix
+    # choose by the clean loss, at the size trained on; then mix
+    after=["selective_backprop", "importance_sampling", "rho_loss", "progressive_resizing"],
 )
 def mixup(recipe: Recipe, *, alpha: float = 0.2) -> Recipe:
     """Train on convex combinations of two examples and of their labels.
