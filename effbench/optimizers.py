@@ -70,6 +70,27 @@ def sgd(rate: float, momentum: float, weight_decay: float, *, nesterov: bool = T
     return build
 
 
+def groups_at(optimizer: Optimizer, lr: float) -> list[dict[str, Any]]:
+    """Return the parameter groups of `optimizer` for another one of peak rate `lr`, whose decay is decoupled.
+
+    Decay takes the same share of a weight in a step as before: rate times decay. SGD adds decay to its gradient, so
+    that its momentum repeats it, 1 / (1 - momentum) times in all.
+    """
+    groups = []
+    for group in optimizer.param_groups:
+        repeats = 1.0 / (1.0 - group["momentum"]) if isinstance(optimizer, SGD) else 1.0
+        groups.append({"params": group["params"], "weight_decay": group["weight_decay"] * group["lr"] * repeats / lr})
+    return groups
+
+
+def loss_of(closure: Callable[[], float] | None) -> float | None:
+    """Return the loss that `closure` computes with gradients, None where there is none: how a `step` begins."""
+    if closure is None:
+        return None
+    with torch.enable_grad():
+        return closure()
+
+
 def clipped_step(limit: float = 1.0) -> Update:
     """Take one optimizer step with the gradient scaled down to the norm `limit` where it is longer.
 
