@@ -23,7 +23,10 @@ SOURCES = sorted([*HARNESS.rglob("*.py"), *TECHNIQUES.rglob("*.py")])
 LAYERS: list[tuple[str, set[str]]] = [
     ("words", {"errors", "taxonomy", "budget", "records", "toml", "sets", "hookspecs", "discovery", "store"}),
     ("signals", {"interrupts", "observers", "switches"}),
-    ("recipe", {"clock", "distributed", "recipe", "techniques", "terms", "schedules", "optimizers", "surgery"}),
+    (
+        "recipe",
+        {"averages", "clock", "distributed", "recipe", "techniques", "terms", "schedules", "optimizers", "surgery"},
+    ),
     ("training", {"train", "pricing", "meters"}),
     ("things", {"aside", "models", "data", "workloads", "toys", "laws"}),
     ("trial", {"identity", "machine", "trial", "course", "calibrate"}),
