@@ -17,6 +17,7 @@ from effbench.errors import InvalidTechnique
     paper="Ott et al., Scaling Neural Machine Translation, arXiv:1806.00187",
     claim="the gradient of a large batch in the memory of a small one",
     neutral={"micro_batches": 1},
+    after=["sparse_mlm_head"],  # which says how a single gradient is taken
 )
 def gradient_accumulation(recipe: Recipe, *, micro_batches: int = 4) -> Recipe:
     """Compute the gradient of each batch in several smaller parts, one after the other.

@@ -20,6 +20,7 @@ _TINY = 1e-12  # a gradient of zero has no direction, and moves nothing
     paper="Foret et al., Sharpness-Aware Minimization for Efficiently Improving Generalization, arXiv:2010.01412",
     claim="ImageNet: ResNet-50 +0.4 points (100 epochs) to ResNet-152 +1.9 points (400 epochs)",
     neutral={"rho": 0.0},
+    after=["sparse_mlm_head"],  # which says how a single gradient is taken
     title="SAM",
 )
 def sam(recipe: Recipe, *, rho: float = 0.05, interval: int = 1) -> Recipe:
