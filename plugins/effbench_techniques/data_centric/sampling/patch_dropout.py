@@ -60,7 +60,7 @@ def drop(embed: nn.Module | None, keep: float, seed: int) -> RemovableHandle:
     """Let `embed` hand on a random part of its tokens until the handle is removed; a second pass draws the same."""
     assert embed is not None
 
-    def thin(module: nn.Module, inputs: tuple[Tensor, ...], tokens: Tensor) -> Tensor:
+    def thin(_module: nn.Module, _inputs: tuple[Tensor, ...], tokens: Tensor) -> Tensor:
         random = torch.Generator().manual_seed(seed)
         count, length, width = tokens.shape
         chosen = torch.rand(count, length, generator=random).argsort(1)[:, : max(1, round(keep * length))]

@@ -37,7 +37,7 @@ def rho_loss(recipe: Recipe, *, ratio: float = 0.25, holdout: float = 0.1, holdo
 
     When it helps: large, noisy, redundant data, where most examples are learnt or cannot be, and a hold-out model that
         serves many runs; here every run pays for its own.
-    When it does not: no gain for BERT and T5 once the cost of the selection counts (Kaddour et al., No Train No Gain,
+    When it does not: no gain for BERT once the cost of the selection counts (Kaddour et al., No Train No Gain,
         arXiv:2307.06440).
 
     ratio: share of the drawn examples that are trained on; 1 turns it off.
