@@ -135,7 +135,7 @@ def test_the_table_of_the_readme() -> None:
     )
     what = "Train on convex combinations of two examples and of their labels."
     assert f"\n| | `mixup` | {what} | {paper} |\n" in table
-    assert "\n| data_centric/regularization | `cutmix` | Paste a patch" in table
+    assert "\n| data_centric/regularization | `alternating_flip` | Mirror each image" in table
     rows = table.splitlines()
     assert len(rows) == len(INSTALLED) + 2
     assert {row.replace(r"\|", "").count("|") for row in rows} == {5}
