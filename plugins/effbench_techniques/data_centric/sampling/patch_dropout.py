@@ -18,6 +18,7 @@ _SEEDS = 2**62
     paper="Liu et al., PatchDropout: Economizing Vision Transformers Using Patch Dropout, arXiv:2208.07220",
     claim="ImageNet: at least half of the FLOPs and of the memory saved, for a small loss of accuracy",
     neutral={"keep": 1.0},
+    conflicts={"torch_compile": "each step hangs another function on the model, which would be compiled anew"},
     title="PatchDropout",
 )
 def patch_dropout(recipe: Recipe, *, keep: float = 0.5) -> Recipe:

@@ -25,6 +25,7 @@ _ROUNDING = 1e-9  # a stage begins where its milestone lies
     conflicts={
         "rope": "a block takes the tokens that are left for neighbours, and their distances would be wrong",
         "sliding_window_attention": "a block takes the tokens that are left for neighbours, and windows would be wider",
+        "torch_compile": "each step runs the blocks by another function, which would be compiled anew",
     },
     title="Random-LTD",
 )

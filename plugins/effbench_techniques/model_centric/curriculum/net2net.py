@@ -23,6 +23,7 @@ Inner = FeedForward | ResidualBlock
     claim="wider and deeper Inception networks reach their accuracy faster than from random weights",
     neutral={"scale": 1.0},
     conflicts={
+        "ghost_batchnorm": "it would look for a norm's weights that are hidden in another one",
         "low_rank_factorization": "a matrix in two factors cannot be widened unit by unit",
         "lora": "a matrix with a correction beside it cannot be widened unit by unit",
         "qat_fake_quant": "it would look for units that are hidden in quantised layers",

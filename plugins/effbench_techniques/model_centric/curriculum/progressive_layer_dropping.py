@@ -24,7 +24,10 @@ _PHASES = (0.25, 1.0, 3.0)  # times of decay after which a step costs so much le
     "arXiv:2010.13369",
     claim="BERT: 24 % less time per sample, and 2.5 times faster to equal accuracy downstream",
     neutral={"theta": 1.0},
-    conflicts={"stochastic_depth": "each says which residual branches are dropped"},
+    conflicts={
+        "stochastic_depth": "each says which residual branches are dropped",
+        "torch_compile": "each combination of dropped branches is another graph to compile",
+    },
 )
 def progressive_layer_dropping(recipe: Recipe, *, theta: float = 0.5, gamma: float = 100.0) -> Recipe:
     """Drop residual branches at random, from none at the beginning to many soon after.
