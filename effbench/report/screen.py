@@ -122,7 +122,7 @@ def _suite_parts(suite: str, pace: Pace, elapsed: str, width: int, height: int) 
     left = pace.seconds_left()
     known = f"  about {duration(left)} left" if left is not None else ""
     count = f"  {pace.finished} of {len(pace.trials)} trials  {elapsed}{known}"
-    yield Text.assemble((suite, "bold"), (count, "dim"))
+    yield Text.assemble((suite, "bold"), (count, "dim"), no_wrap=True, overflow="ellipsis")
     shares = {}
     for workload in dict.fromkeys(name for name, _ in pace.planned):
         share, done, planned = pace.of(workload)
