@@ -145,6 +145,7 @@ def trial_of(
         techniques=cell.techniques,
         seed=seed,
         budget=str(cell.budget),
+        processes=cell.processes,
         price=price,
         threads=settings.threads,
         jobs=settings.jobs,
