@@ -26,7 +26,7 @@ LAYERS: list[tuple[str, set[str]]] = [
     ("recipe", {"clock", "distributed", "recipe", "techniques", "terms", "schedules", "optimizers", "surgery"}),
     ("training", {"train", "pricing", "meters"}),
     ("things", {"models", "data", "workloads", "toys", "laws"}),
-    ("trial", {"identity", "machine", "trial", "course", "calibrate"}),
+    ("trial", {"identity", "machine", "trial", "course", "metering", "calibrate"}),
     ("running", {"plugins", "suite", "suite_file", "execution", "outcomes", "planning", "prices", "runner"}),
     ("looking", {"analysis", "report"}),
     ("surface", {"api", "cards", "catalogue", "messages", "schema", "scaffold", "verbs", "commands", "cli", "__main__"}),
