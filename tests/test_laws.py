@@ -92,7 +92,14 @@ def test_a_slow_technique_trains_with_any_other_or_is_refused_by_name(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SEVERAL)
 def test_several_processes_train_with_techniques_of_every_branch(name):
-    for other in ("mixup", "zero_init_residual", "label_smoothing", "ema", "gradient_accumulation", "muon"):
+    for other in (
+        "mixup",
+        "progressive_stacking",
+        "stochastic_depth",
+        "label_smoothing",
+        "ema",
+        "gradient_accumulation",
+    ):
         for toy, make in TWO.items():
             lawful(laws.check_pair(INSTALLED[name], INSTALLED[other], toy, make(), processes=True))
 
