@@ -74,14 +74,14 @@ def test_rank_0_tells_how_another_rank_failed(server, tmp_path):
     assert survivors(server) == []
 
 
-@pytest.mark.parametrize("cli", [False, True])
-def test_ctrl_c(tmp_path, cli):
+@pytest.mark.parametrize(("first", "cli"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
+def test_ctrl_c(tmp_path, first, cli):
     sets = ("slow(seconds=0.02)", "slow(seconds=0.03)+pair+beacon")
     suite = suite_file(tmp_path, *sets, budget="100000 steps", seeds=range(3))
     with process(tmp_path, suite, jobs=3, cli=cli) as running:
         wait_for(tmp_path / "beacon")
         began = time.monotonic()
-        running.send_signal(signal.SIGINT)
+        running.send_signal(first)
         time.sleep(0.2)
         running.send_signal(signal.SIGINT)
         said = running.stderr.read()

@@ -175,10 +175,13 @@ def test_throughput_counts_whole_steps(server, tmp_path):
 
 
 def test_memory_of_one_trial_is_not_the_next_ones(server, tmp_path):
-    suite = make_suite("hoard(mib=150)", "hoard(mib=150, fail=true)", seeds=range(2), budget="3 steps")
+    suite = make_suite("hoard(mib=150)", "hoard(mib=151, fail=true)", seeds=range(3), budget="3 steps")
     done = run(server, tmp_path, suite)
     assert {r.status for r in done.records if "fail=True" not in r.label} == {"ok"}
     assert {r.reason for r in done.records if "fail=True" in r.label} == {"MemoryError: no memory is left"}
+    at_start = [int(log_of(done, r).split(" MiB")[0]) for r in done.records if r.techniques]
+    assert len(at_start) == 6
+    assert max(at_start) - min(at_start) < 50  # each took 150 more
 
 
 def test_a_result_does_not_depend_on_what_ran_before(server, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -224,9 +225,10 @@ def regicide(recipe: Recipe) -> Recipe:
 
 @effbench.technique(LEAF, **NOTE)
 def hoard(recipe: Recipe, *, mib: int = 200, fail: bool = False) -> Recipe:
-    """Take memory, and perhaps run out of it."""
+    """Say how much memory there is in use, take more, and perhaps run out of it."""
 
     def take(training: Training) -> None:
+        sys.stdout.write(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB\n")
         training.kept["hoard"] = bytearray(os.urandom(1 << 20) * mib)
         if fail:
             raise MemoryError("no memory is left")
