@@ -47,6 +47,7 @@ def processes_of(technique: Technique) -> int:
 SLOW = {"torch_compile": {"backend": "aot_eager"}}
 SEVERAL = [name for name in sorted(INSTALLED) if processes_of(INSTALLED[name]) > 1]
 SWIFT = [name for name in sorted(INSTALLED) if name not in {*SLOW, *SEVERAL}]
+COMPANY = ("mixup", "progressive_stacking", "stochastic_depth", "label_smoothing", "ema", "gradient_accumulation")
 TWO = {toy: TOYS[toy] for toy in ("vectors", "text")}
 
 
@@ -92,14 +93,7 @@ def test_a_slow_technique_trains_with_any_other_or_is_refused_by_name(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SEVERAL)
 def test_several_processes_train_with_techniques_of_every_branch(name):
-    for other in (
-        "mixup",
-        "progressive_stacking",
-        "stochastic_depth",
-        "label_smoothing",
-        "ema",
-        "gradient_accumulation",
-    ):
+    for other in COMPANY:
         for toy, make in TWO.items():
             lawful(laws.check_pair(INSTALLED[name], INSTALLED[other], toy, make(), processes=True))
 
