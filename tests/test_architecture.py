@@ -29,7 +29,10 @@ LAYERS: list[tuple[str, set[str]]] = [
     ("trial", {"identity", "machine", "trial", "course", "metering", "calibrate"}),
     ("running", {"plugins", "suite", "suite_file", "execution", "outcomes", "planning", "prices", "runner"}),
     ("looking", {"analysis", "report"}),
-    ("surface", {"api", "cards", "catalogue", "messages", "schema", "scaffold", "verbs", "commands", "cli", "__main__"}),
+    (
+        "surface",
+        {"api", "cards", "catalogue", "messages", "schema", "scaffold", "verbs", "commands", "cli", "__main__"},
+    ),
 ]
 #: What works from records alone: it starts fast, and runs where there is no torch.
 WITHOUT_TORCH = {"errors", "budget", "records", "store", "hookspecs", "analysis", "report", "toml", "sets", "taxonomy"}
@@ -63,7 +66,7 @@ def imported(file: Path) -> Iterator[str]:
 
 
 def test_every_part_has_its_layer() -> None:
-    parts = {part(module_of(file)) for file in HARNESS.rglob("*.py") if file.name != "__init__.py" or file.parent != HARNESS}
+    parts = {part(module_of(file)) for file in HARNESS.rglob("*.py")} - {"effbench"}
     assert parts == set.union(*(members for _, members in LAYERS))
 
 

@@ -12,13 +12,9 @@ from typing import Any
 import pytest
 import torch
 
-from effbench import terms, toys
-from effbench.budget import Budget
-from effbench.clock import StepClock
+from effbench import toys
 from effbench.plugins import load
 from effbench.recipe import Batch, Recipe, Training
-from effbench.techniques import compose
-from effbench.train import start, train
 from tests.benchmarks.interleaved import extra_microseconds, in_turns, ratio
 from tests.benchmarks.loops import by_accelerate, by_effbench, by_hand
 
