@@ -35,7 +35,8 @@ def _read(meter: Meter, training: Training, record: Record) -> float | None:
         value = meter.measure(training)
         return None if value is None else float(value)
     except Exception as fault:  # noqa: BLE001 - it may be a stranger's
-        record.warnings.append(f"{meter.name} could not be measured: {type(fault).__name__}: {fault}")
+        first = str(fault).partition("\n")[0]
+        record.warnings.append(f"{meter.name} could not be measured: {type(fault).__name__}: {first}")
         return None
 
 

@@ -11,6 +11,7 @@ from running import strange_plugins
 
 from effbench import trial as trials
 from effbench.errors import Conflict, Diverged, NotApplicable
+from effbench.meters import Meter, count_flop
 from effbench.pricing import Phase, Price
 from effbench.records import Record
 from effbench.sets import parse_set
@@ -136,3 +137,24 @@ def test_a_trial_survives_json():
         "s", "toy", {"slow": {"seconds": 0.1}}, 3, "4 steps", price={"unit": "flop"}, identity={"a": "b"}, key="k"
     )
     assert Trial.from_plain(json.loads(json.dumps(asked.to_plain()))) == asked
+
+
+def test_a_meter_that_fails_costs_its_number():
+    def fail(training) -> float:
+        raise RuntimeError("odd\nand more")
+
+    plugins = strange_plugins()
+    extra = [Meter("odd_kelvin", fail), Meter("joules", lambda training: 3), Meter("unknown", lambda training: None)]
+    plugins.offers["effbench_meters"] |= {meter.name: meter for meter in extra}
+    record = trials.run(Trial("strange", "toy", {}, 0, "3 steps"), plugins)
+    assert record.status == "ok"
+    assert record.measured == {"joules": 3.0}
+    assert record.warnings == ["odd_kelvin could not be measured: RuntimeError: odd"]
+    assert record.flop is not None
+
+
+def test_flop_of_compiled_code_are_counted():
+    model, inputs = torch.nn.Linear(8, 4), torch.ones(3, 8)
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    compiled(inputs)
+    assert count_flop(lambda: compiled(inputs)) == count_flop(lambda: model(inputs)) == 2 * 3 * 8 * 4
