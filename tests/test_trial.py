@@ -154,7 +154,7 @@ def test_a_meter_that_fails_costs_its_number():
 
 
 def test_flop_of_compiled_code_are_counted():
-    model, inputs = torch.nn.Linear(8, 4), torch.ones(3, 8)
-    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    weight, inputs = torch.ones(8, 4), torch.ones(3, 8)
+    compiled = torch.compile(lambda x: (x @ weight).relu(), backend="eager", fullgraph=True)
     compiled(inputs)
-    assert count_flop(lambda: compiled(inputs)) == count_flop(lambda: model(inputs)) == 2 * 3 * 8 * 4
+    assert count_flop(lambda: compiled(inputs)) == 2 * 3 * 8 * 4
