@@ -134,4 +134,10 @@ def what_it_means(fault: BaseException) -> tuple[str, str, str]:
         words = str(fault)
     except Exception:  # noqa: BLE001 - a stranger's exception may fail to say what it is
         words = "it cannot say what it is"
-    return "failed", "failed", f"{type(fault).__name__}: {words}" if words else type(fault).__name__
+    return "failed", "failed", _brief(f"{type(fault).__name__}: {words}" if words else type(fault).__name__)
+
+
+def _brief(words: str) -> str:
+    """Return the first line and the last; the log has them all."""
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    return lines[0] if len(lines) == 1 else f"{lines[0]} ... {lines[-1]}"

@@ -123,6 +123,7 @@ class UnspeakableError(Exception):
         (Stop(), ("timeout", "deadline", "still running at its deadline")),
         (KeyboardInterrupt(), ("interrupted", "interrupted", "Ctrl-C")),
         (ValueError("odd"), ("failed", "failed", "ValueError: odd")),
+        (ValueError("odd:\n  one\n  two\n"), ("failed", "failed", "ValueError: odd: ... two")),
         (AssertionError(), ("failed", "failed", "AssertionError")),
         (SystemExit(3), ("failed", "failed", "SystemExit: 3")),
         (UnspeakableError(), ("failed", "failed", "UnspeakableError: it cannot say what it is")),
