@@ -53,13 +53,14 @@ def test_seconds_are_relative_to_the_baseline():
 
 def test_a_fault_is_charged_to_its_set_alone():
     plain = measured("half_batches")["half_batches"]
-    sets = ["boom(step=0)", "broken", "late_refusal", "half_batches", "quitter", "double", "rogue(at_once=true)"]
+    sets = ["boom(step=0)", "broken", "late_refusal", "half_batches", "quitter", "forgetful", "rogue(at_once=true)"]
     for unit in ("flop", "reference"):
         found = measured(*sets, unit=unit)
         assert (found["boom(step=0)"].status, found["boom(step=0)"].reason) == ("failed", "RuntimeError: boom")
         assert "raise RuntimeError(text)" in found["boom(step=0)"].story
         assert found["broken"].reason == "ZeroDivisionError: broken at once"
         assert found["quitter"].reason == "SystemExit: enough"
+        assert "does not require grad" in found["forgetful"].reason
         assert (found["late_refusal"].status, found["late_refusal"].stop_reason) == ("skipped", "refused")
         assert isinstance(found["half_batches"], Price)
         assert isinstance(found["rogue(at_once=true)"], Price)
@@ -68,7 +69,7 @@ def test_a_fault_is_charged_to_its_set_alone():
 
 def test_global_switches_are_put_back():
     before = Switches.now()
-    measured("rogue(at_once=true)", "double", "")
+    measured("rogue(at_once=true)", "forgetful", "")
     assert Switches.now() == before
 
 

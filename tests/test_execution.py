@@ -175,6 +175,29 @@ def test_a_job_is_taken_only_when_there_is_room(server):
     assert seen == [[0], [0, 1], [0, 1, 2]]
 
 
+def test_places_are_shared_by_processes(server):
+    running, seen = [], []
+
+    def hear(job, event):
+        if event["event"] == "setup":
+            running.append(job.processes)
+            seen.append(sorted(running))
+
+    plain = {
+        "suite": "s",
+        "workload": "toy",
+        "techniques": {"slow": {"seconds": 0.01}},
+        "seed": 0,
+        "budget": "20 steps",
+    }
+    jobs = [Job("trial", {"trial": plain}, processes=count) for count in (1, 2, 1, 1, 3, 1)]
+    server.jobs = 2
+    for job, outcome in server.run(jobs, hear):
+        running.remove(job.processes)
+        assert outcome.result["status"] == "ok"
+    assert seen == [[1], [2], [1], [1, 1], [3], [1]]  # what needs more places than there are gets them all
+
+
 def test_the_wall_time_of_the_first_trial_is_not_the_servers(tmp_path):
     local = Local(1, (str(MISBEHAVING),))
     try:

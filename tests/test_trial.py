@@ -84,6 +84,11 @@ def test_where_no_seconds_are_bounded_a_step_may_take_longer():
     assert min(within[1:]) == 60.0
 
 
+def test_a_first_step_like_the_others_is_no_setup():
+    record, _ = run("slow(seconds=0.1)", "5 steps")
+    assert record.setup_seconds - record.ledger["setup"] < 0.08
+
+
 def test_what_was_bought_is_known_before():
     price = Price("reference", (Phase(0.0, 0.1, 1, 1, 1, 100, 1.0), Phase(0.5, 0.2, 2, 2, 2, 100, 2.0))).to_plain()
     record, _ = run(budget="4s reference", price=price)

@@ -271,9 +271,9 @@ def preparation(recipe: Recipe, *, seconds: float = 1.0) -> Recipe:
 
 
 @effbench.technique(LEAF, **NOTE)
-def double(recipe: Recipe) -> Recipe:
-    """Make float64 the default, which breaks whatever comes after in the same process."""
-    return at_step(recipe, 1, lambda training: torch.set_default_dtype(torch.float64))
+def forgetful(recipe: Recipe) -> Recipe:
+    """Switch gradients off for good, which breaks whatever comes after in the same process."""
+    return at_step(recipe, 1, lambda training: torch.set_grad_enabled(False) and None)
 
 
 @effbench.technique(LEAF, **NOTE)
