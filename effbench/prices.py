@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from effbench.plugins import Plugins
     from effbench.runner import Run
 
-ROUNDS, SECONDS = 100, 2.0  # at least so many rounds in turns with the baseline, and so long per phase
+ROUNDS, SECONDS = 100, 1.0  # at least so many rounds in turns with the baseline, and so long per phase
 
 
 def price_key(cell: Cell, plugins: Plugins, settings: Settings) -> str:
