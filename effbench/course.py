@@ -189,7 +189,7 @@ def _take_steps(course: Course) -> None:
             course.longest = max(course.longest, now - before)
         if training.step % course.check_every == 0:
             _check_loss(training)
-        if looks and training.step > 1 and training.progress >= looks[0]:
+        if looks and training.progress >= looks[0]:
             looks = [look for look in looks if look > training.progress]
             _look(course)
             told = 0.0

@@ -67,6 +67,13 @@ def test_a_fault_is_charged_to_its_set_alone():
     assert measured(*sets)["half_batches"] == plain
 
 
+def test_who_throws_a_switch_later_pays_alone():
+    found = measured("", "forgetful(step=5)", "half_batches", unit="reference", rounds=10)
+    assert "does not require grad" in found["forgetful(step=5)"].reason
+    assert isinstance(found[""], Price)
+    assert isinstance(found["half_batches"], Price)
+
+
 def test_global_switches_are_put_back():
     before = Switches.now()
     measured("rogue(at_once=true)", "forgetful", "")
@@ -106,6 +113,7 @@ def test_prices_are_measured_once_and_two_runs_agree_bit_by_bit(server, tmp_path
     first = run(server, tmp_path, suite, plugins=plugins)
     second = run(server, tmp_path, suite, plugins=plugins, fresh=True)
     assert calibrations.groups == [1]
+    assert list(first.store.logs.iterdir()) == []
     assert {record.status for record in first.records} == {"ok"}
     assert [(r.label, r.seed, r.steps, r.metrics) for r in first.records] == [
         (r.label, r.seed, r.steps, r.metrics) for r in second.records

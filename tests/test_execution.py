@@ -23,6 +23,7 @@ from running import (
 
 from effbench.errors import EffbenchError
 from effbench.execution import Job, Limits
+from effbench.execution.channel import Channel
 from effbench.execution.local import Local
 from effbench.store import Store
 
@@ -141,24 +142,45 @@ def test_a_server_that_cannot_start_says_why(tmp_path):
 
 
 def test_a_file_of_the_working_directory_is_no_module(tmp_path, monkeypatch):
-    (tmp_path / "torch.py").write_text("raise ImportError('this is not torch')\n")
+    for name in ("torch", "json", "socket"):
+        (tmp_path / f"{name}.py").write_text(f"raise ImportError('this is not {name}')\n")
     monkeypatch.chdir(tmp_path)
     local = Local(1)
     assert list(local.run([], lambda job, event: None)) == []
     local.close()
 
 
-def test_plugins_are_found_from_another_working_directory(tmp_path, monkeypatch):
+def test_plugins_are_named_from_the_working_directory(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "strange.py").write_text(MISBEHAVING.read_text(encoding="utf-8"), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     local = Local(1, ("mine/strange.py",))
-    local.start()
-    monkeypatch.chdir("/")
     payload = {"trial": {"suite": "s", "workload": "toy", "techniques": {}, "seed": 0, "budget": "3 steps"}}
     ((_, outcome),) = local.run([Job("trial", payload)], lambda job, event: None)
     local.close()
     assert outcome.result["status"] == "ok"
+
+
+def test_a_server_ends_with_its_parent_even_while_it_imports():
+    local = Local(1)
+    local.start()
+    local._control.close()
+    assert local._server.wait(60) == 0  # and not by finding, long after, that there is nobody to tell that it is ready
+    local._control = None
+    local.close()
+
+
+def test_a_line_that_was_cut_off_is_left_out():
+    one, other = map(Channel, socket.socketpair())
+    one.send({"event": "a"})
+    one._socket.sendall(b'{"event": "b\n[1, 2]\n{"event": "c"}\n{"event":')
+    assert other.receive() == [{"event": "a"}, {"event": "c"}]
+    one._socket.sendall(b' "d"}\n')
+    assert other.drain() == [{"event": "d"}]
+    assert other.drain() == []
+    one.close()
+    assert other.receive() is None
+    other.close()
 
 
 def test_a_job_is_taken_only_when_there_is_room(server):

@@ -97,6 +97,12 @@ def test_fail_fast_starts_nothing_after_a_failure(server, tmp_path):
     assert done.exit_code == 1
 
 
+def test_failures_of_earlier_runs_do_not_count_for_fail_fast(server, tmp_path):
+    assert run(server, tmp_path, make_suite("nan_from")).exit_code == 1
+    again = run(server, tmp_path, make_suite("nan_from", "slow(seconds=0.0)"), fail_fast=True)
+    assert by_label(again.records)["slow(seconds=0.0)"].status == "ok"
+
+
 def test_what_is_ok_is_kept_and_what_failed_is_tried_again(server, tmp_path):
     suite = make_suite("boom", "nan_from")
     first = run(server, tmp_path, suite)

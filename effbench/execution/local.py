@@ -15,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO
 
 from effbench.errors import EffbenchError
@@ -67,7 +66,7 @@ class Local:
         told = {
             "path": sys.path,
             "control_fd": theirs.fileno(),
-            "named": [os.path.realpath(name) if Path(name).exists() else name for name in self.plugins],
+            "named": self.plugins,
             "workloads": self.workloads,
         }
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the server lives

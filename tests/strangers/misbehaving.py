@@ -271,9 +271,9 @@ def preparation(recipe: Recipe, *, seconds: float = 1.0) -> Recipe:
 
 
 @effbench.technique(LEAF, **NOTE)
-def forgetful(recipe: Recipe) -> Recipe:
+def forgetful(recipe: Recipe, *, step: int = 1) -> Recipe:
     """Switch gradients off for good, which breaks whatever comes after in the same process."""
-    return at_step(recipe, 1, lambda training: torch.set_grad_enabled(False) and None)
+    return at_step(recipe, step, lambda training: torch.set_grad_enabled(False) and None)
 
 
 @effbench.technique(LEAF, **NOTE)
