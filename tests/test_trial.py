@@ -159,6 +159,17 @@ def test_a_meter_that_fails_costs_its_number():
     assert record.flop is not None
 
 
+def test_a_meter_that_is_stopped_costs_no_result():
+    def stopped(training) -> float:
+        raise Stop
+
+    plugins = strange_plugins()
+    plugins.offers["effbench_meters"] |= {"endless": Meter("endless", stopped)}
+    record = trials.run(Trial("strange", "toy", {}, 0, "3 steps"), plugins)
+    assert (record.status, record.warnings) == ("ok", ["the meters could not be read in time"])
+    assert record.metrics["test"]
+
+
 def test_flop_of_compiled_code_are_counted():
     weight, inputs = torch.ones(8, 4), torch.ones(3, 8)
     compiled = torch.compile(lambda x: (x @ weight).relu(), backend="eager", fullgraph=True)
