@@ -47,8 +47,8 @@ def count_flop(work: Callable[[], Any]) -> float:
 
 
 def flop_of_a_step(training: Training) -> float:
-    """Count the floating-point operations of one step."""
-    return count_flop(lambda: step_aside(training))
+    """Count the floating-point operations of one step, over all ranks."""
+    return training.group.sum_float(count_flop(lambda: step_aside(training)))
 
 
 def peak_memory_of_a_step(training: Training) -> float | None:

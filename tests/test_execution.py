@@ -69,6 +69,7 @@ def test_rank_0_tells_how_another_rank_failed(server, tmp_path):
     done = run(server, tmp_path, make_suite(*fates), jobs=2)
     found = by_label(done.records)
     assert (found["pair"].status, found["pair"].processes, found["pair"].examples) == ("ok", 2, 400)
+    assert found["pair"].flop == found["baseline"].flop  # two halves
     assert found["pair(fate=raises)"].status == "failed"
     assert "rank 1 has had enough" in found["pair(fate=raises)"].reason
     assert "signal 9 (SIGKILL)" in found["pair(fate=is killed)"].reason
