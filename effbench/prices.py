@@ -77,7 +77,8 @@ def measure(run: Run, cells: Iterable[Cell]) -> Mapping[str, Any]:
                 again += [[cell] for cell in group]  # one of them ended the process, and only it should pay for that
             else:
                 why = Trouble(*how_it_ended(outcome.ended), f"no price could be measured; see {job.log}\n")
-                _note_trouble(run, group[0], why)
+                for cell in group:
+                    _note_trouble(run, cell, why)
         groups = again
     run.observers.tell("effbench_calibration_finished", suite=run.suite.name)
     return known
