@@ -47,7 +47,7 @@ _HOME = {
     "technique": "effbench.techniques",
 }
 
-__all__ = ["__version__", *_HOME]
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604 - the keys are strings
 
 
 def __getattr__(name: str) -> Any:

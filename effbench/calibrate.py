@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 from effbench.distributed.group import Group
+from effbench.meters import count_flop
 from effbench.pricing import Phase, Price, Trouble, phase_starts, relative_cost
 from effbench.recipe import Recipe, Training
 from effbench.switches import Switches
@@ -65,13 +64,6 @@ def gpu_seconds(work: Callable[[], Any]) -> float:
     return time.perf_counter() - before
 
 
-def flop(work: Callable[[], Any]) -> float:
-    """Return the floating-point operations of `work`, attention counted by its MATH backend."""
-    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        work()
-    return float(counter.get_total_flops())
-
-
 def trouble(fault: BaseException) -> Trouble:
     """Return what a fault means for the trials of the set that raised it."""
     return Trouble(*what_it_means(fault), "".join(traceback.format_exception(fault)))
@@ -111,7 +103,7 @@ def price(
     rounds, seconds: time at least so many rounds, and so long per lane.
     hear: is told the share of the rounds that is done, now and then.
     """
-    cost = flop if unit == "flop" else gpu_seconds if device.startswith("cuda") else cpu_seconds
+    cost = count_flop if unit == "flop" else gpu_seconds if device.startswith("cuda") else cpu_seconds
     plain, troubles = Switches.now(), dict[str, Trouble]()
     home = make_lane("", baseline, 0.0, ALONE, cost)
     lanes: dict[str, list[Lane]] = {}

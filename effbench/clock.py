@@ -21,7 +21,7 @@ ON_THE_CLOCK = ("data", "forward_backward", "update", "extra")
 #: Lines that it does not.
 OFF_THE_CLOCK = ("setup", "evaluation", "checkpoint", "metering", "idle")
 
-_PAID = frozenset(ON_THE_CLOCK)
+_IS_PAID = {line: line in ON_THE_CLOCK for line in (*ON_THE_CLOCK, *OFF_THE_CLOCK)}
 _DIGITS = 9  # of progress: a million prices add up to it, in spite of rounding
 
 
@@ -55,21 +55,21 @@ class Ledger:
         Where one of the two is off the clock, the device first does what it was told: training that is still under
         way must not be charged to the evaluation that follows it.
         """
-        if line not in self.wall:
+        former, paid = self._line, _IS_PAID.get(line)
+        if paid is None:
             raise UnknownName("line of the ledger", line, self.wall)
-        former = self._line
-        if (former in _PAID) != (line in _PAID):
+        if paid is not _IS_PAID[former]:
             if self._synchronize is not None:
                 self._synchronize()
             self._charge_cpu()
-        wall = self._now()
-        self.wall[former] += wall - self._since_wall
-        self._line, self._since_wall = line, wall
+        now = self._now()
+        self.wall[former] += now - self._since_wall
+        self._line, self._since_wall = line, now
         return former
 
     def _charge_cpu(self) -> None:
         cpu = self._cpu()
-        self.cpu["on the clock" if self._line in _PAID else "off the clock"] += cpu - self._since_cpu
+        self.cpu["on the clock" if _IS_PAID[self._line] else "off the clock"] += cpu - self._since_cpu
         self._since_cpu = cpu
 
     @contextmanager

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
-import os
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,17 +18,19 @@ from effbench.budget import Budget
 from effbench.clock import CLOCKS, Clock, Ledger, PricedClock
 from effbench.distributed.group import Group
 from effbench.errors import Diverged, EffbenchError, UnknownName
+from effbench.metering import read_meters
 from effbench.pricing import PRICED_UNITS, Price
 from effbench.recipe import Recipe, Training
 from effbench.records import Record
 from effbench.techniques import compose
 from effbench.train import ALONE, start, train
-from effbench.trial import Hear, Stop, Trial, nobody
+from effbench.trial import Hear, Trial, nobody
 
 if TYPE_CHECKING:
-    from effbench.meters import Meter
     from effbench.plugins import Plugins
     from effbench.workloads.workload import Workload
+
+T = TypeVar("T")
 
 _CURVE = (0.25, 0.5, 0.75)  # progresses at which validation is looked at; the end comes on top
 _GRACE_SECONDS, _GRACE_SHARE = 5.0, 0.1  # beyond a budget in seconds before a trial is ended from outside
@@ -61,46 +61,62 @@ def train_and_judge(
     trial: Trial, plugins: Plugins, workload: Workload, record: Record, ledger: Ledger, hear: Hear
 ) -> None:
     """Do all that a trial is about, and write it into the record."""
-    baseline = workload.recipe(torch.device(trial.device))
-    recipe, record.order = compose(baseline, trial.techniques, plugins.techniques)
-    record.processes = recipe.processes
     budget = Budget.parse(trial.budget, more_units=plugins.offers["effbench_clocks"])
     if trial.price is not None and Price.from_plain(trial.price).at(0.0) > budget.amount:
         no_work(record, f"{budget} buys no step")
         return
 
     def body(group: Group) -> None:
+        is_first = group.rank == 0  # the others have copies of the record, which nobody reads
         seed_globals(trial.seed, group.rank)
-        first = group.rank == 0  # the others have copies of the record, which nobody reads
-        own_ledger = ledger if first else Ledger()
+        baseline = workload.recipe(torch.device(trial.device))
+        recipe, record.order = compose(baseline, trial.techniques, plugins.techniques)
+        check_processes(recipe, group)
+        record.processes, record.threads = group.size, torch.get_num_threads()
+        own_ledger, own_hear = (ledger, hear) if is_first else (Ledger(), nobody)
         training = start(recipe, trial.seed, epoch_examples=len(baseline.dataset), group=group, ledger=own_ledger)
         record.parameters = sum(p.numel() for p in training.model.parameters())
         clock = clock_for(budget, trial.price, plugins)
         check_every = _CHECK_ON_GPU if trial.device.startswith("cuda") else 1
-        course = Course(workload, training, budget, clock, record, hear if first else nobody, check_every)
-        before = fingerprint(training)
-        spend(course)
-        if training.step == 0:
-            no_work(record, f"{budget} buys no step")
-        elif before is not None and before == fingerprint(training):
-            no_work(record, f"{training.step} steps left all weights as they were")
-        else:
-            judge(course)
-            measure(course, plugins.offers["effbench_meters"])
+        _run_course(Course(workload, training, budget, clock, record, own_hear, check_every), plugins)
         own_ledger.close()
         record.cpu_seconds = group.sum_float(sum(own_ledger.cpu.values()))
 
-    in_processes(recipe, body)
+    in_processes(trial.processes, body, torch.device(trial.device))
 
 
-def in_processes(recipe: Recipe, body: Callable[[Group], None]) -> None:
-    """Run `body` in as many processes as the recipe wants; this one is rank 0."""
-    if recipe.processes == 1:
-        body(ALONE)
+def in_processes(count: int, body: Callable[[Group], T], device: torch.device) -> T:
+    """Run `body` in `count` processes that form a group; this one is rank 0, and gives the result.
+
+    What is on a device is built by `body`, for a process that has used a GPU cannot be forked.
+    """
+    if count == 1:
+        return body(ALONE)
+    from effbench.distributed.launch import run_ranks
+
+    return run_ranks(count, body, device=device)
+
+
+def check_processes(recipe: Recipe, group: Group) -> None:
+    """Raise EffbenchError where a recipe wants another number of processes than there are."""
+    if recipe.processes != group.size:
+        raise EffbenchError(f"the recipe wants {recipe.processes} processes, and the trial was given {group.size}")
+
+
+def _run_course(course: Course, plugins: Plugins) -> None:
+    """Train, judge and measure; where nothing was learned from, say so instead."""
+    training, record = course.training, course.record
+    before = fingerprint(training)
+    spend(course)
+    if training.step == 0:
+        no_work(record, f"{course.budget} buys no step")
+    elif before is not None and before == fingerprint(training):
+        no_work(record, f"{training.step} steps left all weights as they were")
     else:
-        from effbench.distributed.launch import run_ranks
-
-        run_ranks(recipe.processes, body)
+        judge(course)
+        within = _METERING_PATIENCE + _METERING_STEPS * max(course.longest, course.first)
+        course.hear({"event": "metering", "within": within})
+        read_meters(plugins.offers["effbench_meters"], training, record)
 
 
 def no_work(record: Record, reason: str) -> None:
@@ -173,7 +189,7 @@ def _take_steps(course: Course) -> None:
             course.longest = max(course.longest, now - before)
         if training.step % course.check_every == 0:
             _check_loss(training)
-        if looks and training.step > 1 and training.progress >= looks[0]:
+        if looks and training.progress >= looks[0]:
             looks = [look for look in looks if look > training.progress]
             _look(course)
             told = 0.0
@@ -199,8 +215,6 @@ def _tell(course: Course) -> None:
     else:
         within = max(_PATIENCE, _PATIENCE_STEPS * course.longest)
     course.hear({"event": "progress", "progress": training.progress, "step": training.step, "within": within})
-
-
 
 
 def _look(course: Course) -> None:
@@ -263,45 +277,3 @@ def _split_speeds(course: Course) -> None:
         record.examples_per_second = training.examples * (training.step - 1) / training.step / later
         first = max(0.0, first - usual)
     record.setup_seconds = training.ledger.wall["setup"] + first
-
-
-def measure(course: Course, meters: Mapping[str, Meter]) -> None:
-    """Read every meter; one that fails costs its number, not the trial."""
-    training, record = course.training, course.record
-    within = _METERING_PATIENCE + _METERING_STEPS * max(course.longest, course.first)
-    course.hear({"event": "metering", "within": within})
-    found = dict[str, float | None]()
-    try:
-        with training.ledger.line("metering"), _quiet():
-            for name, meter in meters.items():
-                found[name] = _read(meter, training, record)
-    except Stop:  # the trial itself has come to its end
-        record.warnings.append("the meters could not be read in time")
-    record.peak_memory_mib = found.pop("peak_memory_mib", None)
-    step = found.pop("flop_per_step", None)
-    record.flop = step * record.steps if step is not None else None
-    record.measured = {name: value for name, value in found.items() if value is not None}
-
-
-def _read(meter: Meter, training: Training, record: Record) -> float | None:
-    try:
-        return meter.measure(training)
-    except Exception as fault:  # noqa: BLE001 - it may be a stranger's
-        record.warnings.append(f"{meter.name} could not be measured: {type(fault).__name__}: {fault}")
-        return None
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Send what C++ code writes to standard output and error nowhere: torch's profiler chats."""
-    saved = [os.dup(1), os.dup(2)]
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        for number, copy in zip((1, 2), saved, strict=True):
-            os.dup2(copy, number)
-            os.close(copy)
-        os.close(nowhere)

@@ -31,14 +31,24 @@ class Meter:
     measure: Callable[[Training], float | None]
 
 
-def flop_of_a_step(training: Training) -> float:
-    """Count the floating-point operations of one step by FlopCounterMode.
+def count_flop(work: Callable[[], Any]) -> float:
+    """Return the floating-point operations of `work`, counted by FlopCounterMode.
 
-    Attention runs by its MATH backend meanwhile: the counter sees none of the operations of the CPU's flash kernel.
+    Meanwhile attention runs by its MATH backend, and compiled models run as they were before: the counter sees nothing
+    of what the CPU's flash kernel or compiled code does.
     """
-    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        step_aside(training)
+    with (
+        torch.compiler.set_stance("force_eager"),
+        sdpa_kernel(SDPBackend.MATH),
+        FlopCounterMode(display=False) as counter,
+    ):
+        work()
     return float(counter.get_total_flops())
+
+
+def flop_of_a_step(training: Training) -> float:
+    """Count the floating-point operations of one step, over all ranks."""
+    return training.group.sum_float(count_flop(lambda: step_aside(training)))
 
 
 def peak_memory_of_a_step(training: Training) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +15,12 @@ import torch
 from effbench import identity
 from effbench.budget import Budget
 from effbench.errors import DataUnavailable, Refusal, UnknownName
-from effbench.pricing import PRICED_UNITS, Price
+from effbench.pricing import PRICED_UNITS, Price, Trouble
 from effbench.records import Record, canonical, label
 from effbench.store import FINAL
 from effbench.switches import Switches
 from effbench.techniques import compose, in_order
-from effbench.trial import Trial
+from effbench.trial import Trial, what_it_means
 
 if TYPE_CHECKING:
     from effbench.plugins import Plugins
@@ -48,7 +49,7 @@ class Cell:
     """A set of techniques on a workload: its trials differ by the seed alone.
 
     refusal: why it makes no sense; "" where it does.
-    is_broken: whether a technique raised something else; its trials will tell what, each in its own log.
+    trouble: what else a technique raised when the set was composed, which will be told as the failure of its trials.
     """
 
     workload: str
@@ -57,7 +58,7 @@ class Cell:
     order: tuple[str, ...] = ()
     processes: int = 1
     refusal: str = ""
-    is_broken: bool = False
+    trouble: Trouble | None = None
 
     @property
     def label(self) -> str:
@@ -115,9 +116,10 @@ def cells_of(suite: Suite, plugins: Plugins, settings: Settings) -> list[Cell]:
                 recipe, order = compose(baseline, techniques, plugins.techniques)
             except Refusal as why:
                 cells.append(Cell(name, techniques, budget, refusal=str(why)))
-            except (Exception, SystemExit):  # noqa: BLE001 - a stranger's code may raise anything
+            except (Exception, SystemExit) as fault:  # noqa: BLE001 - a stranger's code may raise anything
                 order = in_order(techniques, plugins.techniques)
-                cells.append(Cell(name, techniques, budget, tuple(order), is_broken=True))
+                trouble = Trouble(*what_it_means(fault), "".join(traceback.format_exception(fault)))
+                cells.append(Cell(name, techniques, budget, tuple(order), trouble=trouble))
             else:
                 cells.append(Cell(name, techniques, budget, tuple(order), recipe.processes))
             finally:
@@ -145,6 +147,7 @@ def trial_of(
         techniques=cell.techniques,
         seed=seed,
         budget=str(cell.budget),
+        processes=cell.processes,
         price=price,
         threads=settings.threads,
         jobs=settings.jobs,
@@ -156,7 +159,7 @@ def trial_of(
 
 def is_priced(cell: Cell) -> bool:
     """Tell whether the cell's budget needs a price."""
-    return cell.budget.unit in PRICED_UNITS and not cell.refusal and not cell.is_broken
+    return cell.budget.unit in PRICED_UNITS and not cell.refusal and cell.trouble is None
 
 
 def seconds_of(cell: Cell, price: Price | None, step_seconds: float, records: Sequence[Record] = ()) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from effbench.plugins import Plugins
     from effbench.runner import Run
 
-ROUNDS, SECONDS = 100, 2.0  # at least so many rounds in turns with the baseline, and so long per phase
+ROUNDS, SECONDS = 100, 1.0  # at least so many rounds in turns with the baseline, and so long per phase
 
 
 def price_key(cell: Cell, plugins: Plugins, settings: Settings) -> str:
@@ -75,8 +76,9 @@ def measure(run: Run, cells: Iterable[Cell]) -> Mapping[str, Any]:
             elif len(group) > 1 and not run.is_over:
                 again += [[cell] for cell in group]  # one of them ended the process, and only it should pay for that
             else:
-                why = Trouble(*how_it_ended(outcome.ended), f"no price could be measured; see {job.log}")
-                run.troubles[price_key(group[0], run.plugins, run.settings)] = why
+                why = Trouble(*how_it_ended(outcome.ended), f"no price could be measured; see {job.log}\n")
+                for cell in group:
+                    _note_trouble(run, cell, why)
         groups = again
     run.observers.tell("effbench_calibration_finished", suite=run.suite.name)
     return known
@@ -105,11 +107,18 @@ def _keep(run: Run, group: Sequence[Cell], measured: Mapping[str, Any]) -> dict[
     for number, cell in enumerate(group):
         key = price_key(cell, run.plugins, run.settings)
         if trouble := measured["troubles"].get(str(number)):
-            run.troubles[key] = Trouble(**trouble)
+            _note_trouble(run, cell, Trouble(**trouble))
         else:
             where = {"machine": machine.environment(run.settings.device)}
             found[key] = {"workload": cell.workload, "set": cell.label, **measured["prices"][str(number)], **where}
     return run.store.merge_json("prices", found)
+
+
+def _note_trouble(run: Run, cell: Cell, trouble: Trouble) -> None:
+    """Remember why a cell has no price."""
+    if trouble.status != "skipped":
+        trouble = dataclasses.replace(trouble, reason=f"while its step was priced: {trouble.reason}")
+    run.troubles[price_key(cell, run.plugins, run.settings)] = trouble
 
 
 def _job_of(group: Sequence[Cell], run: Run, log: str) -> Job:

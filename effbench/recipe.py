@@ -61,7 +61,7 @@ class Batch:
         return not isinstance(self._weight, Tensor)
 
     def __len__(self) -> int:
-        return len(self.inputs)
+        return self.inputs.shape[0]  # len() of a tensor is a slow call
 
     def __getitem__(self, chosen: Tensor | slice) -> Batch:
         weight = self._weight[chosen] if isinstance(self._weight, Tensor) else self._weight

@@ -209,8 +209,8 @@ def _jobs(run: Run, todo: Sequence[tuple[Trial, Cell]], fail_fast: bool) -> Iter
             return
         elif why := _too_late(run, cell):
             keep(run, trial, without_training(trial, run.plugins, "not_started", "total", why))
-        elif trouble := run.troubles.get(prices.price_key(cell, run.plugins, run.settings)):
-            _keep_unpriced(run, trial, trouble)
+        elif trouble := cell.trouble or run.troubles.get(prices.price_key(cell, run.plugins, run.settings)):
+            _keep_failed(run, trial, trouble)
         else:
             log = log_file(trial, run.store.logs)
             log.unlink(missing_ok=True)
@@ -229,10 +229,9 @@ def _too_late(run: Run, cell: Cell) -> str:
     return f"of the total of {run.suite.total}, {max(0.0, left):.0f} s are left, and a trial takes about {guess:.0f} s"
 
 
-def _keep_unpriced(run: Run, trial: Trial, trouble: Trouble) -> None:
-    """Record a trial whose set could not be priced; the traceback goes into its own log."""
-    reason = f"while its step was priced: {trouble.reason}"
-    record = without_training(trial, run.plugins, trouble.status, trouble.stop_reason, reason)
+def _keep_failed(run: Run, trial: Trial, trouble: Trouble) -> None:
+    """Record a trial whose set could not be composed or priced; the traceback goes into the trial's own log."""
+    record = without_training(trial, run.plugins, trouble.status, trouble.stop_reason, trouble.reason)
     if trouble.status != "skipped":
         log = log_file(trial, run.store.logs)
         with contextlib.suppress(OSError):

@@ -65,7 +65,8 @@ def cross_entropy(outputs: Tensor, batch: Batch) -> Tensor:
 def backward(training: Training, batch: Batch) -> Tensor:
     """Add the gradient of sum(loss * weight) to p.grad; the loop has made the weights of a step sum to one."""
     losses = training.loss(training.forward(batch.inputs), batch)
-    torch.autograd.backward(losses, batch.weight.to(losses.dtype))
+    weight = batch.weight
+    torch.autograd.backward(losses, weight if weight.dtype is losses.dtype else weight.to(losses.dtype))
     return losses.detach()
 
 

@@ -90,15 +90,15 @@ def look_at_clock(training: Training, budget: Budget, clock: Clock) -> None:
 def take_step(training: Training, positions: Positions) -> None:
     """Draw a batch, add its gradient, update the weights."""
     recipe, ledger = training.recipe, training.ledger
-    drawn = positions.take(recipe.batch_size(training.progress))
-    batch = recipe.transform(recipe.loader(drawn, training), training)
+    size = recipe.batch_size(training.progress)
+    batch = recipe.transform(recipe.loader(positions.take(size), training), training)
     ledger.switch("forward_backward")
     training.losses = recipe.gradient(training, share(batch, training))
     ledger.switch("update")
     recipe.update(training)
     training.step += 1
-    training.examples += len(drawn)
-    training.tokens += len(drawn) * tokens_per_example(batch)
+    training.examples += size
+    training.tokens += size * tokens_per_example(batch)
 
 
 def set_rate(training: Training, factor: float) -> None:
@@ -110,7 +110,7 @@ def set_rate(training: Training, factor: float) -> None:
 def share(batch: Batch, training: Training) -> Batch:
     """Scale the weights so that those of the whole step, all ranks together, sum to one."""
     if batch.counts_alike and training.group.size == 1:
-        return batch.replace(weight=1.0 / len(batch))
+        return Batch(batch.inputs, batch.targets, batch.index, 1.0 / len(batch))
     total = training.group.sum(batch.weight.sum()).clamp_min(_TINY)
     return batch.replace(weight=batch.weight / total)
 
@@ -124,10 +124,10 @@ def tokens_per_example(batch: Batch) -> int:
 class Positions:
     """Cuts the sampler's chunks into batches of any size; batches run across epochs, so none is a remainder."""
 
-    __slots__ = ("_at", "_chunk", "_chunks")
+    __slots__ = ("_at", "_chunk", "_chunks", "_end")
 
     def __init__(self, chunks: Iterator[Tensor]) -> None:
-        self._chunks, self._chunk, self._at = chunks, torch.empty(0, dtype=torch.long), 0
+        self._chunks, self._chunk, self._at, self._end = chunks, torch.empty(0, dtype=torch.long), 0, 0
 
     def take(self, count: int) -> Tensor:
         """Return the next (count,) positions.
@@ -136,7 +136,7 @@ class Positions:
             InvalidTechnique: none are asked for, or none are left.
         """
         end = self._at + count
-        if end > len(self._chunk) or count < 1:
+        if end > self._end or count < 1:
             self._fill(count)
             end = count
         taken, self._at = self._chunk[self._at : end], end
@@ -154,7 +154,7 @@ class Positions:
             if not len(chunk):
                 raise InvalidTechnique("the sampler yielded a chunk without positions; are there examples left?")
             rest = torch.cat([rest, chunk]) if len(rest) else chunk
-        self._chunk = rest
+        self._chunk, self._end = rest, len(rest)
 
 
 class Lookahead:

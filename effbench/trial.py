@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import traceback
 from collections.abc import Callable, Mapping
@@ -39,6 +40,7 @@ class Trial:
     techniques: Mapping[str, Mapping[str, Any]]  # the set: name -> options; the baseline is the empty set
     seed: int
     budget: str
+    processes: int = 1
     price: Mapping[str, Any] | None = None  # the price list's entry, for budgets in priced units
     threads: int = 1
     jobs: int = 1
@@ -103,7 +105,8 @@ def run(trial: Trial, plugins: Plugins, hear: Hear = nobody, since: float | None
     except BaseException as fault:  # noqa: BLE001 - a plugin may raise anything, and costs its own row only
         record.status, record.stop_reason, record.reason = what_it_means(fault)
         if record.status in {"failed", "timeout"}:
-            traceback.print_exc()  # into the trial's own log: where it failed, or where it hung
+            with contextlib.suppress(OSError):  # the disk may be full
+                traceback.print_exc()  # into the trial's own log: where it failed, or where it hung
     ledger.close()
     record.ledger = dict(ledger.wall)
     record.cpu_seconds = record.cpu_seconds or sum(ledger.cpu.values())
@@ -131,4 +134,10 @@ def what_it_means(fault: BaseException) -> tuple[str, str, str]:
         words = str(fault)
     except Exception:  # noqa: BLE001 - a stranger's exception may fail to say what it is
         words = "it cannot say what it is"
-    return "failed", "failed", f"{type(fault).__name__}: {words}" if words else type(fault).__name__
+    return "failed", "failed", _brief(f"{type(fault).__name__}: {words}" if words else type(fault).__name__)
+
+
+def _brief(words: str) -> str:
+    """Return the first line and the last; the log has them all."""
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    return lines[0] if len(lines) == 1 else f"{lines[0]} ... {lines[-1]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ def server() -> Iterator[Local]:
     """A place to run trials that knows the strange techniques; one for all tests, for it takes seconds to start."""
     local = Local(1, (str(MISBEHAVING),), ("toy",), limits=Limits(grace_seconds=1.0))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EFFBENCH_TEST", "server")
+        patch.setenv("EFFBENCH_TEST", f"server of {os.getpid()}")
         local.start()
     yield local
     local.close()

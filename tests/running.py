@@ -112,7 +112,7 @@ def survivors(mark: Path | Local, patience: float = 3.0) -> list[str]:
     """The processes, by their command, of `process` in this folder, or of a server, that still live after a moment."""
     if not Path("/proc/self/environ").exists():
         pytest.skip("needs /proc to find processes")
-    own = "server" if isinstance(mark, Local) else str(mark)
+    own = f"server of {os.getpid()}" if isinstance(mark, Local) else str(mark)
     known = {os.getpid(), mark._server.pid if isinstance(mark, Local) and mark._server else 0}
     end = time.monotonic() + patience
     while (found := _marked(own, known)) and time.monotonic() < end:

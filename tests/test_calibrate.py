@@ -53,23 +53,39 @@ def test_seconds_are_relative_to_the_baseline():
 
 def test_a_fault_is_charged_to_its_set_alone():
     plain = measured("half_batches")["half_batches"]
-    sets = ["boom(step=0)", "broken", "late_refusal", "half_batches", "quitter", "double", "rogue(at_once=true)"]
+    sets = ["boom(step=0)", "broken", "late_refusal", "half_batches", "quitter", "forgetful", "rogue(at_once=true)"]
     for unit in ("flop", "reference"):
         found = measured(*sets, unit=unit)
         assert (found["boom(step=0)"].status, found["boom(step=0)"].reason) == ("failed", "RuntimeError: boom")
         assert "raise RuntimeError(text)" in found["boom(step=0)"].story
         assert found["broken"].reason == "ZeroDivisionError: broken at once"
         assert found["quitter"].reason == "SystemExit: enough"
+        assert "does not require grad" in found["forgetful"].reason
         assert (found["late_refusal"].status, found["late_refusal"].stop_reason) == ("skipped", "refused")
         assert isinstance(found["half_batches"], Price)
         assert isinstance(found["rogue(at_once=true)"], Price)
     assert measured(*sets)["half_batches"] == plain
 
 
+def test_who_throws_a_switch_later_pays_alone():
+    found = measured("", "forgetful(step=5)", "half_batches", unit="reference", rounds=10)
+    assert "does not require grad" in found["forgetful(step=5)"].reason
+    assert isinstance(found[""], Price)
+    assert isinstance(found["half_batches"], Price)
+
+
 def test_global_switches_are_put_back():
     before = Switches.now()
-    measured("rogue(at_once=true)", "double", "")
+    measured("rogue(at_once=true)", "forgetful", "")
     assert Switches.now() == before
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture
@@ -97,13 +113,14 @@ def test_prices_are_measured_once_and_two_runs_agree_bit_by_bit(server, tmp_path
     first = run(server, tmp_path, suite, plugins=plugins)
     second = run(server, tmp_path, suite, plugins=plugins, fresh=True)
     assert calibrations.groups == [1]
+    assert list(first.store.logs.iterdir()) == []
     assert {record.status for record in first.records} == {"ok"}
     assert [(r.label, r.seed, r.steps, r.metrics) for r in first.records] == [
         (r.label, r.seed, r.steps, r.metrics) for r in second.records
     ]
     found = by_label(first.records)
     assert found["baseline"].steps == 40  # 0.02 s at 0.0005 s a step, which is given and not measured
-    assert found["busy(seconds=0.002)"].steps < 40 < found["half_batches"].steps
+    assert found["busy(seconds=0.002)"].steps < 40
     entries = json.loads((tmp_path / "prices.json").read_text())
     assert sorted(entry["set"] for entry in entries.values()) == ["busy(seconds=0.002)", "half_batches"]
     assert run(server, tmp_path, suite, plugins=plugins).kept == 6

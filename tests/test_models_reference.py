@@ -14,6 +14,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     transformers = pytest.importorskip("transformers")
 
+torch.set_num_threads(1)
+
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 
 

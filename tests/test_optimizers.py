@@ -14,6 +14,8 @@ from effbench.models import gpt
 from effbench.optimizers import Together, adamw, clipped_step, decay_groups, sgd
 from effbench.recipe import Training
 
+torch.set_num_threads(1)
+
 
 class Everything(nn.Module):
     """One layer of each kind that decay must tell apart."""

@@ -14,7 +14,7 @@ from effbench.budget import Budget
 from effbench.data.source import DataSource
 from effbench.errors import DataUnavailable, UnknownName
 from effbench.planning import Cell, Settings, cells_of, in_running_order, plan, seconds_of, use_copies
-from effbench.pricing import Phase, Price
+from effbench.pricing import Phase, Price, Trouble
 from effbench.records import Record
 from effbench.trial import Trial
 
@@ -35,7 +35,8 @@ def test_cells_say_what_is_refused_and_what_is_broken():
     suite = make_suite("unwilling", "broken", "quitter", "pair+slow", "rogue(at_once=true)")
     cells = {cell.label: cell for cell in cells_of(suite, strange_plugins(), Settings())}
     assert cells["unwilling"].refusal == "unwilling never applies"
-    assert [cell.label for cell in cells.values() if cell.is_broken] == ["broken"]
+    troubles = {cell.label: cell.trouble for cell in cells.values() if cell.trouble}
+    assert [(name, why.reason) for name, why in troubles.items()] == [("broken", "ZeroDivisionError: broken at once")]
     assert (cells["pair+slow"].order, cells["pair+slow"].processes) == (("slow", "pair"), 2)
     assert (cells["baseline"].refusal, cells["baseline"].processes) == ("", 1)
     assert torch.get_num_threads() == before
@@ -138,4 +139,6 @@ def test_only_priced_units_need_prices():
     wanted = {"1s": False, "1s cpu": False, "9 steps": False, "1s reference": True, "1e9 flop": True}
     found = {text: planning.is_priced(Cell("toy", {}, Budget.parse(text))) for text in wanted}
     assert found == wanted
-    assert not planning.is_priced(Cell("toy", {}, Budget.parse("1s reference"), is_broken=True))
+    assert not planning.is_priced(
+        Cell("toy", {}, Budget.parse("1s reference"), trouble=Trouble("failed", "failed", "odd"))
+    )

@@ -287,9 +287,8 @@ def test_two_entry_points_for_one_object_offer_its_techniques_once(site):
 
 def test_of_two_versions_of_a_package_the_one_that_python_imports_counts(site, tmp_path, monkeypatch):
     install(tmp_path / "older", "strange", offering("old"), version="0.9")
-    monkeypatch.syspath_prepend(str(tmp_path / "older"))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "older")])
     install(site, "strange", offering("new"))
-    monkeypatch.syspath_prepend(str(site))
     loaded = load(strict=True)
     assert names(loaded, "strange") == ["new"]
     assert loaded.sources["strange"] == "strange 1.0"

@@ -97,6 +97,12 @@ def test_fail_fast_starts_nothing_after_a_failure(server, tmp_path):
     assert done.exit_code == 1
 
 
+def test_failures_of_earlier_runs_do_not_count_for_fail_fast(server, tmp_path):
+    assert run(server, tmp_path, make_suite("nan_from")).exit_code == 1
+    again = run(server, tmp_path, make_suite("nan_from", "slow(seconds=0.0)"), fail_fast=True)
+    assert by_label(again.records)["slow(seconds=0.0)"].status == "ok"
+
+
 def test_what_is_ok_is_kept_and_what_failed_is_tried_again(server, tmp_path):
     suite = make_suite("boom", "nan_from")
     first = run(server, tmp_path, suite)
@@ -111,16 +117,16 @@ def test_what_is_ok_is_kept_and_what_failed_is_tried_again(server, tmp_path):
 
 
 def test_the_total_is_kept(server, tmp_path):
-    suite = make_suite("slow(seconds=0.05)", "slow(seconds=0.06)", "slow(seconds=0.07)", budget="0.6s", total="1.5s")
+    suite = make_suite("slow(seconds=0.05)", "slow(seconds=0.06)", "slow(seconds=0.07)", budget="0.7s", total="2s")
     began = time.monotonic()
     done = run(server, tmp_path, suite)
-    assert time.monotonic() - began < 1.5 + 1.0
+    assert time.monotonic() - began < 2.0 + 2.0
     statuses = [record.status for record in done.records]
     assert statuses[0] == "ok"
     assert statuses[-1] == "not_started"
     assert statuses == sorted(statuses, key=["ok", "timeout", "not_started"].index)
     late = [record for record in done.records if record.status == "not_started"]
-    assert all(r.stop_reason == "total" and "of the total of 1.5s" in r.reason for r in late)
+    assert all(r.stop_reason == "total" and "of the total of 2s" in r.reason for r in late)
     assert {record.stop_reason for record in done.records} <= {"budget", "total"}
 
 
@@ -137,10 +143,10 @@ def test_a_trial_that_runs_when_the_total_is_spent_is_ended(server, tmp_path):
 def test_no_free_evaluation(server, tmp_path):
     suite = make_suite("slow(seconds=0.2)", budget="0.8s", workloads=("judged_slowly",))
     record = by_label(run(server, tmp_path, suite).records)["slow(seconds=0.2)"]
-    assert record.steps == 4
-    assert record.spent == pytest.approx(0.8, abs=0.15)
+    assert 2 <= record.steps <= 4  # none after the budget was spent
+    assert record.spent >= 0.8
     assert record.ledger["evaluation"] >= 0.3 * (len(record.curve) + 1)  # validation each time, test at the end
-    assert record.ledger["forward_backward"] < 1.0
+    assert record.ledger["forward_backward"] <= record.spent
     assert sum(record.ledger.values()) == pytest.approx(record.wall_seconds, abs=0.1)
     assert record.overrun_seconds == pytest.approx(record.spent - 0.8)
     assert [point["progress"] for point in record.curve][-1] == 1.0
@@ -151,34 +157,36 @@ def test_a_jump_of_the_system_clock_changes_nothing(server, tmp_path, seconds):
     suite = make_suite(f"slow(seconds=0.05)+time_traveller(seconds={seconds}.0)", budget="0.5s")
     record = only(run(server, tmp_path, suite).records)
     assert record.status == "ok"
-    assert 0.5 <= record.spent < 1.0
+    assert 0.5 <= record.spent < 2.0
     assert all(0.0 <= line < 3.0 for line in record.ledger.values())
-    assert 0.5 <= record.wall_seconds < 4.0
+    assert 0.5 <= record.wall_seconds < 5.0
     assert record.warnings == [warning for warning in record.warnings if "busy" in warning]
 
 
 def test_the_first_step_is_told_apart(server, tmp_path):
     suite = make_suite("slow(seconds=0.02, first=0.5)", budget="1s")
     record = only(run(server, tmp_path, suite).records)
-    assert 0.4 < record.setup_seconds - record.ledger["setup"] < 0.6
+    assert 0.35 < record.setup_seconds - record.ledger["setup"] < 1.0
     assert record.examples_per_second > 1.4 * record.examples / record.spent  # half of which went into the first step
     assert record.steps < 30  # it counts all the same
 
 
 def test_throughput_counts_whole_steps(server, tmp_path):
-    done = run(server, tmp_path, make_suite("by_example", "by_example(slices=4)", budget="10 steps"))
-    found = by_label(done.records)
-    one, four = found["by_example"], found["by_example(slices=4)"]
+    sets = ("by_example(seconds=0.0025)", "by_example(seconds=0.0025, slices=4)")
+    one, four = (by_label(run(server, tmp_path, make_suite(*sets, budget="10 steps")).records)[text] for text in sets)
     assert one.examples == four.examples == 200
-    assert four.examples_per_second == pytest.approx(one.examples_per_second, rel=0.25)
-    assert one.examples_per_second < 1000
+    assert 0.5 < four.examples_per_second / one.examples_per_second < 2.0  # and not a quarter of it
+    assert one.examples_per_second < 400
 
 
 def test_memory_of_one_trial_is_not_the_next_ones(server, tmp_path):
-    suite = make_suite("hoard(mib=150)", "hoard(mib=150, fail=true)", seeds=range(2), budget="3 steps")
+    suite = make_suite("hoard(mib=150)", "hoard(mib=151, fail=true)", seeds=range(3), budget="3 steps")
     done = run(server, tmp_path, suite)
     assert {r.status for r in done.records if "fail=True" not in r.label} == {"ok"}
     assert {r.reason for r in done.records if "fail=True" in r.label} == {"MemoryError: no memory is left"}
+    at_start = [int(log_of(done, r).split(" MiB")[0]) for r in done.records if r.techniques]
+    assert len(at_start) == 6
+    assert max(at_start) - min(at_start) < 50  # each took 150 more
 
 
 def test_a_result_does_not_depend_on_what_ran_before(server, tmp_path):

@@ -67,8 +67,8 @@ how to read it
   sets with missing seeds stand below complete ones: the seeds that are left may be the lucky ones
   target: accuracy 0.75 on validation, interpolated between evaluations
   examples/s: without set-up, × the baseline's by seed; peak memory: of the seed with most
-  budget: 5s reference, counted in seconds at the prices of the reference machine, evaluation left out; 7 ok,
-    2 diverged
+  budget: 5s reference, counted in seconds at the prices of the reference machine, evaluation left out
+  trials: 7 ok, 2 diverged
   Test CPU, 2 cores, Linux x86_64; 1 thread a trial, 2 at a time; effbench 0.1.0, torch 2.13.0"""
 
 
@@ -271,3 +271,13 @@ def test_no_tables_make_no_text_and_no_error():
     assert json.loads(to_json([])) == []
     assert to_console([], PLAIN) == ""
     assert "<main>" in to_html([])
+
+
+def test_what_is_true_of_every_table_is_said_once_on_a_console():
+    records = [record(label, seed=s, workload=w) for w in ("one", "two") for label in ("", "ema") for s in (0, 1)]
+    text = to_console(comparison_table(records), PLAIN)
+    assert text.count("how to read it") == 1
+    assert text.count("mean over seeds") == 1
+    assert text.rindex("how to read it") > text.rindex("ema")
+    alone = to_console(comparison_table(records, workload="one"), PLAIN)
+    assert alone.count("mean over seeds") == 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import effbench_techniques
 import pytest
 
+import effbench_techniques
 from effbench.errors import UnknownName
 from effbench.taxonomy import LEAVES, TAXONOMY, branch_position, check_leaf
 

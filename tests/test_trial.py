@@ -11,6 +11,7 @@ from running import strange_plugins
 
 from effbench import trial as trials
 from effbench.errors import Conflict, Diverged, NotApplicable
+from effbench.meters import Meter, count_flop
 from effbench.pricing import Phase, Price
 from effbench.records import Record
 from effbench.sets import parse_set
@@ -83,6 +84,11 @@ def test_where_no_seconds_are_bounded_a_step_may_take_longer():
     assert min(within[1:]) == 60.0
 
 
+def test_a_first_step_like_the_others_is_no_setup():
+    record, _ = run("slow(seconds=0.1)", "5 steps")
+    assert record.setup_seconds - record.ledger["setup"] < 0.08
+
+
 def test_what_was_bought_is_known_before():
     price = Price("reference", (Phase(0.0, 0.1, 1, 1, 1, 100, 1.0), Phase(0.5, 0.2, 2, 2, 2, 100, 2.0))).to_plain()
     record, _ = run(budget="4s reference", price=price)
@@ -122,6 +128,7 @@ class UnspeakableError(Exception):
         (Stop(), ("timeout", "deadline", "still running at its deadline")),
         (KeyboardInterrupt(), ("interrupted", "interrupted", "Ctrl-C")),
         (ValueError("odd"), ("failed", "failed", "ValueError: odd")),
+        (ValueError("odd:\n  one\n  two\n"), ("failed", "failed", "ValueError: odd: ... two")),
         (AssertionError(), ("failed", "failed", "AssertionError")),
         (SystemExit(3), ("failed", "failed", "SystemExit: 3")),
         (UnspeakableError(), ("failed", "failed", "UnspeakableError: it cannot say what it is")),
@@ -136,3 +143,35 @@ def test_a_trial_survives_json():
         "s", "toy", {"slow": {"seconds": 0.1}}, 3, "4 steps", price={"unit": "flop"}, identity={"a": "b"}, key="k"
     )
     assert Trial.from_plain(json.loads(json.dumps(asked.to_plain()))) == asked
+
+
+def test_a_meter_that_fails_costs_its_number():
+    def fail(training) -> float:
+        raise RuntimeError("odd\nand more")
+
+    plugins = strange_plugins()
+    extra = [Meter("odd_kelvin", fail), Meter("joules", lambda training: 3), Meter("unknown", lambda training: None)]
+    plugins.offers["effbench_meters"] |= {meter.name: meter for meter in extra}
+    record = trials.run(Trial("strange", "toy", {}, 0, "3 steps"), plugins)
+    assert record.status == "ok"
+    assert record.measured == {"joules": 3.0}
+    assert record.warnings == ["odd_kelvin could not be measured: RuntimeError: odd"]
+    assert record.flop is not None
+
+
+def test_a_meter_that_is_stopped_costs_no_result():
+    def stopped(training) -> float:
+        raise Stop
+
+    plugins = strange_plugins()
+    plugins.offers["effbench_meters"] |= {"endless": Meter("endless", stopped)}
+    record = trials.run(Trial("strange", "toy", {}, 0, "3 steps"), plugins)
+    assert (record.status, record.warnings) == ("ok", ["the meters could not be read in time"])
+    assert record.metrics["test"]
+
+
+def test_flop_of_compiled_code_are_counted():
+    weight, inputs = torch.ones(8, 4), torch.ones(3, 8)
+    compiled = torch.compile(lambda x: (x @ weight).relu(), backend="eager", fullgraph=True)
+    compiled(inputs)
+    assert count_flop(lambda: compiled(inputs)) == 2 * 3 * 8 * 4

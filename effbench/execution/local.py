@@ -12,9 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO
 
 from effbench.errors import EffbenchError
@@ -24,7 +24,7 @@ from effbench.execution.running import Running
 
 _MOST_STARTS = 4  # of the server, in case a job ends it
 _LAST_WORDS = 4000  # bytes of the server's output that its obituary quotes
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # read when the libraries are loaded
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")  # read at import
 
 # The server finds modules where this process does, and not in the working directory: its files may be called anything.
 _BOOT = (
@@ -54,6 +54,7 @@ class Local:
     _is_ready: bool = False
     _starts: int = 0
     _running: list[Running] = field(default_factory=list)
+    _unborn: deque[Running] = field(default_factory=deque)  # asked for; the server answers in this order
 
     def start(self) -> None:
         """Start the server; it imports while the caller goes on."""
@@ -65,7 +66,7 @@ class Local:
         told = {
             "path": sys.path,
             "control_fd": theirs.fileno(),
-            "named": [os.path.realpath(name) if Path(name).exists() else name for name in self.plugins],
+            "named": self.plugins,
             "workloads": self.workloads,
         }
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the server lives
@@ -131,6 +132,7 @@ class Local:
             self._control.send_with(b"j", theirs)
             running.channel.send({"task": job.task, "payload": {**job.payload, "since": now}, "log": job.log})
         self._running.append(running)
+        self._unborn.append(running)
 
     def _listen(self, hear: Hear) -> None:
         """Wait a moment for news, take them in, and end what is late."""
@@ -164,8 +166,8 @@ class Local:
     def _hear(self, message: Message) -> None:
         if "ready" in message:
             self._is_ready = True
-        elif "forked" in message:  # the answer to the oldest request that has none
-            running = next(running for running in self._running if not running.pid and running.code is None)
+        elif "forked" in message:
+            running = self._unborn.popleft()
             running.pid = message["forked"]
             if message["why"]:
                 running.code, running.ended = 0, f"no process: {message['why']}"
@@ -192,6 +194,7 @@ class Local:
         self._words.seek(max(0, self._words.tell() - _LAST_WORDS))
         words = self._words.read().decode(errors="replace").strip() or "none"
         was_ready = self._is_ready
+        self._unborn.clear()
         self._channel.close()
         self._words.close()
         self._server = self._control = self._words = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from effbench import calibrate, trial
+from effbench import calibrate, course, trial
 from effbench.distributed.group import Group
 from effbench.pricing import Price, Trouble
 from effbench.recipe import Recipe
@@ -54,13 +54,16 @@ def run_price(payload: dict[str, Any], plugins: Plugins, hear: Hear) -> dict[str
 def _price(payload: dict[str, Any], plugins: Plugins, hear: Hear) -> dict[str, Price | Trouble]:
     hear({"event": "price", "progress": 0.0, "within": _PATIENCE})
     torch.set_num_threads(payload["threads"])
-    workload = plugins.workloads[payload["workload"]]
-    baseline = workload.recipe(torch.device(payload["device"]))
-
-    def recipe(techniques: Mapping[str, Mapping[str, Any]]) -> Recipe:
-        return compose(baseline, techniques, plugins.techniques)[0]
+    workload, device = plugins.workloads[payload["workload"]], torch.device(payload["device"])
 
     def body(group: Group) -> dict[str, Price | Trouble]:
+        baseline = workload.recipe(device)
+
+        def recipe(techniques: Mapping[str, Mapping[str, Any]]) -> Recipe:
+            made = compose(baseline, techniques, plugins.techniques)[0]
+            course.check_processes(made, group)
+            return made
+
         def tell(share: float) -> None:
             if group.rank == 0:
                 hear({"event": "price", "progress": share, "within": _PATIENCE})
@@ -77,11 +80,7 @@ def _price(payload: dict[str, Any], plugins: Plugins, hear: Hear) -> dict[str, P
             hear=tell,
         )
 
-    if payload["processes"] == 1:
-        return body(Group())
-    from effbench.distributed.launch import run_ranks
-
-    return run_ranks(payload["processes"], body)
+    return course.in_processes(payload["processes"], body, device)
 
 
 TASKS: dict[str, Callable[[dict[str, Any], Plugins, Hear], dict[str, Any]]] = {

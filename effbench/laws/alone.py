@@ -24,6 +24,7 @@ class Case:
     plain: Observation  # of the baseline
     recipe: Recipe
     run: Observation  # of the technique
+    watched: Observation  # a second run, in which the model was evaluated after every step
 
     @classmethod
     def of(cls, technique: Technique, options: Mapping[str, Any], baseline: Recipe) -> Case:
@@ -35,7 +36,17 @@ class Case:
         witness = Witness(baseline)
         plain = witness.observe(witness.recipe)  # before the technique can have touched anything
         recipe = applied(technique, options, witness.recipe)
-        return cls(technique, options, witness, plain, recipe, witness.observe(recipe))
+        run, watched = witness.observe(recipe), witness.observe(recipe, watched=True)
+        return cls(technique, options, witness, plain, recipe, run, watched)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether two runs should end alike: not where several processes race on purpose."""
+        return self.recipe.processes == 1 or self.technique.tolerance is not None
+
+    def unlike(self, recipe: Recipe) -> str:
+        """Say how the weights that `recipe` trains differ from those of the technique's run."""
+        return difference(self.witness.observe(recipe).weights, self.run.weights)
 
 
 def applied(technique: Technique, options: Mapping[str, Any], recipe: Recipe) -> Recipe:
@@ -55,21 +66,24 @@ def neutral(case: Case) -> str | None:
 
 def fresh(case: Case) -> str | None:
     """No state outlives a run: two runs in one process train the same weights, and the baseline stays what it was."""
-    fresh_recipe = applied(case.technique, case.options, case.witness.recipe)
-    if case.technique.tolerance is not None or case.recipe.processes == 1:
-        for name, recipe in (("a second run", case.recipe), ("a run of the recipe made anew", fresh_recipe)):
-            if found := difference(case.witness.observe(recipe).weights, case.run.weights):
-                return f"{name} trains other weights, so something outlives the run: {found}"
+    if case.repeats:
+        second = difference(case.watched.weights, case.run.weights) and case.unlike(case.recipe)
+        if second:
+            return f"a second run trains other weights, so something outlives the run: {second}"
+        if anew := case.unlike(applied(case.technique, case.options, case.witness.recipe)):
+            return f"the recipe made anew trains other weights, so something outlives the recipe: {anew}"
     found = difference(case.witness.observe(case.witness.recipe).weights, case.plain.weights)
     return found and f"after it the baseline itself trains other weights, so something global was changed: {found}"
 
 
 def watched(case: Case) -> str | None:
     """Evaluating on the way changes nothing: preparing the evaluated model leaves the trained one alone."""
-    if case.technique.tolerance is None and case.recipe.processes > 1:
+    if not case.repeats:
         return None
-    found = difference(case.witness.observe(case.recipe, watched=True).weights, case.run.weights)
-    return found and f"a run that is looked at after every step trains other weights: {found}"
+    found = difference(case.watched.weights, case.run.weights)
+    if found and not case.unlike(case.recipe):  # else it is no matter of looking
+        return f"a run that is looked at after every step trains other weights: {found}"
+    return ""
 
 
 def wraps(case: Case) -> str | None:

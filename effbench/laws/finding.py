@@ -24,6 +24,7 @@ class Finding:
 
 
 def explain(fault: BaseException) -> str:
-    """Tell what was raised, and where."""
+    """Tell what was raised, in its first line, and where."""
     last = traceback.extract_tb(fault.__traceback__)[-1]
-    return f"{type(fault).__name__}: {fault} (raised in {Path(last.filename).name}, line {last.lineno})"
+    said = str(fault).strip().partition("\n")[0]
+    return f"{type(fault).__name__}: {said} (raised in {Path(last.filename).name}, line {last.lineno})"

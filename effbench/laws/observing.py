@@ -1,4 +1,4 @@
-"""Run a toy for six steps, and see all that a law wants to know."""
+"""Run a toy for some steps, and see all that a law wants to know."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One run of six steps: the weights that would be evaluated, and what the baseline's terms saw."""
+    """One run: the weights that would be evaluated, and what the baseline's terms saw."""
 
     weights: Weights
     seen: Seen
@@ -52,8 +52,8 @@ class Witness:
         halfway = Milestone(0.5, lambda training: self._note("milestones"))  # noqa: ARG005 - an action's signature
         self.recipe = dataclasses.replace(baseline, **terms, milestones=(*baseline.milestones, halfway))
 
-    def observe(self, recipe: Recipe, *, watched: bool = False) -> Observation:
-        """Train `recipe`, made from this baseline, for six steps.
+    def observe(self, recipe: Recipe, *, steps: int = STEPS, watched: bool = False) -> Observation:
+        """Train `recipe`, made from this baseline, for some steps.
 
         watched: look at the model after every step, as those do who draw curves.
         """
@@ -61,7 +61,7 @@ class Witness:
 
         def body(group: Group) -> Weights:
             training = start(recipe, SEED, group=group)
-            for _ in train(training, Budget(STEPS, "steps"), StepClock()):
+            for _ in train(training, Budget(steps, "steps"), StepClock()):
                 if watched:
                     _look(training)
             model = recipe.eval_model(training)  # on every rank: each may hold a part of it

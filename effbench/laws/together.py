@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, permutations
+from types import MappingProxyType
+from typing import Any
 
 import torch
 
@@ -15,24 +17,37 @@ from effbench.techniques import Technique, compose, in_order
 from effbench.toys import TOYS
 
 Known = Mapping[str, Technique]
+Options = Mapping[str, Mapping[str, Any]]  # technique -> options; its defaults where it is not there
+
+STEPS = 4  # enough for every phase of a run, and there are many pairs
 
 
-def check_pairs(known: Known, *, processes: bool = False) -> Iterator[Finding]:
+def check_pairs(known: Known, *, options: Options = MappingProxyType({}), processes: bool = False) -> Iterator[Finding]:
     """Check every two techniques on a toy that takes both; where several do, they take turns.
 
     processes: also train the pairs that need more than one process, which is slow; else they are composed alone.
     """
     baselines = {name: make() for name, make in TOYS.items()}
-    takes = {name: [toy for toy, baseline in baselines.items() if _takes(baseline, known[name])] for name in known}
+    takes = {
+        name: [toy for toy, baseline in baselines.items() if _takes(baseline, technique, options.get(name, {}))]
+        for name, technique in known.items()
+    }
     for number, (one, other) in enumerate(combinations(sorted(known), 2)):
         both = [toy for toy in takes[one] if toy in takes[other]]
         if both:
             toy = both[number % len(both)]
-            yield from check_pair(known[one], known[other], toy, baselines[toy], processes=processes)
+            pair = known[one], known[other]
+            yield from check_pair(*pair, toy, baselines[toy], options=options, processes=processes)
 
 
 def check_pair(
-    one: Technique, other: Technique, toy: str, baseline: Recipe, *, processes: bool = False
+    one: Technique,
+    other: Technique,
+    toy: str,
+    baseline: Recipe,
+    *,
+    options: Options = MappingProxyType({}),
+    processes: bool = False,
 ) -> list[Finding]:
     """Check that two techniques train to finite weights or are refused by name, whichever is named first."""
     known = {technique.name: technique for technique in (one, other)}
@@ -45,7 +60,7 @@ def check_pair(
     outcomes: list[tuple[object, object]] = []
     for names in permutations(known):
         try:
-            recipe, order = compose(witness.recipe, {each: {} for each in names}, known)
+            recipe, order = compose(witness.recipe, {each: options.get(each, {}) for each in names}, known)
             outcomes.append((order, recipe.history))
         except Refusal as why:
             outcomes.append((type(why).__name__, str(why)))
@@ -71,9 +86,9 @@ def check_order(known: Known) -> Finding:
     return Finding("sets", "all techniques", "", ok=not detail, detail=detail)
 
 
-def _takes(baseline: Recipe, technique: Technique) -> bool:
+def _takes(baseline: Recipe, technique: Technique, options: Mapping[str, Any]) -> bool:
     try:
-        compose(baseline, {technique.name: {}}, {technique.name: technique})
+        compose(baseline, {technique.name: options}, {technique.name: technique})
     except Refusal:
         return False
     except Exception:  # noqa: BLE001 - a law that a technique keeps alone will tell
@@ -83,7 +98,7 @@ def _takes(baseline: Recipe, technique: Technique) -> bool:
 
 def _trouble(witness: Witness, recipe: Recipe) -> str:
     try:
-        weights = witness.observe(recipe).weights
+        weights = witness.observe(recipe, steps=STEPS).weights
     except Refusal:
         return ""
     except Exception as fault:  # noqa: BLE001 - that is what is looked for

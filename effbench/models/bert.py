@@ -20,7 +20,8 @@ def bert(vocabulary: int, *, length: int = 64, width: int = 64, depth: int = 2, 
     """Make a BERT for masked language modelling; (B, T) token ids -> (B, T, V) logits.
 
     As in BERT, the head transforms each token once more before its output layer, and that layer shares its
-    weights with the token embedding.
+    weights with the token embedding. Unlike there, embeddings are not normalised: beside features of size one, the
+    branches of a narrow model weigh so little at first that it long predicts frequencies and nothing else.
 
     vocabulary: number of tokens, the mask included.
     length: the longest T.
@@ -47,7 +48,7 @@ def text_classifier(
 
     length: the longest T.
     """
-    embed = TokenEmbedding(vocabulary, length, width)
+    embed = TokenEmbedding(vocabulary, length, width, norm=True)
     head = OrderedDict(norm=nn.LayerNorm(width), pool=Mean(1), output=nn.Linear(width, classes))
     return _on_trunk(embed, head, width, depth, heads)
 

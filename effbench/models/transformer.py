@@ -106,12 +106,14 @@ class TokenEmbedding(nn.Module):
     """Token ids (B, T) -> features (B, T, C): learned vectors of the tokens and of their positions, added.
 
     length: the longest T; shorter sequences use the first positions.
+    norm: whether the sum is normalised, as in BERT.
     """
 
-    def __init__(self, vocabulary: int, length: int, width: int) -> None:
+    def __init__(self, vocabulary: int, length: int, width: int, *, norm: bool = False) -> None:
         super().__init__()
         self.tokens = nn.Embedding(vocabulary, width)
         self.positions = nn.Embedding(length, width)
+        self.norm = nn.LayerNorm(width) if norm else nn.Identity()
 
     def forward(self, ids: Tensor) -> Tensor:
         """Embed token ids.
@@ -122,7 +124,8 @@ class TokenEmbedding(nn.Module):
         length, longest = ids.shape[1], self.positions.num_embeddings
         if length > longest:
             raise ValueError(f"the model has {longest} positions, and was given {length} tokens")
-        embedded: Tensor = self.tokens(ids) + self.positions(torch.arange(length, device=ids.device))
+        positions = self.positions(torch.arange(length, device=ids.device))
+        embedded: Tensor = self.norm(self.tokens(ids) + positions)
         return embedded
 
 

@@ -87,7 +87,8 @@ def _target(comparison: Comparison) -> Iterator[str]:
 def _circumstances(records: list[Record], clock: str, budget: str) -> Iterator[str]:
     """Say which clock ran and on what, where all records agree; caveats say where they do not."""
     counted = f", counted in {SECONDS[clock]}" if clock in SECONDS else ""
-    yield f"budget: {budget}{counted}, evaluation left out; {statuses(records)}"
+    yield f"budget: {budget}{counted}, evaluation left out"
+    yield f"trials: {statuses(records)}"
     ran = [record for record in records if record.status != "not_started"]
     facts = [_agreed(machine(record) for record in ran)]
     if (threads := _agreed(str(record.threads) for record in ran)) and (

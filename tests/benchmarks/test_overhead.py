@@ -12,49 +12,55 @@ from typing import Any
 import pytest
 import torch
 
-from effbench import terms, toys
-from effbench.budget import Budget
-from effbench.clock import StepClock
+from effbench import toys
 from effbench.plugins import load
 from effbench.recipe import Batch, Recipe, Training
-from effbench.techniques import compose
-from effbench.train import start, train
 from tests.benchmarks.interleaved import extra_microseconds, in_turns, ratio
-from tests.benchmarks.loops import by_accelerate, by_effbench, by_hand
+from tests.benchmarks.loops import by_accelerate, by_effbench, by_hand, by_lightning
 
 torch.set_num_threads(1)
-ROUNDS = 1500
 
 
 def recipe_of(workload: str) -> Recipe:
     return load().workloads[workload].recipe(torch.device("cpu"))
 
 
-@pytest.mark.parametrize("workload", ["mnist1d_cnn", "mnist5k_resnet"])
-def test_a_step_costs_what_it_costs_by_hand(benchmark: Any, workload: str) -> None:
+@pytest.mark.parametrize(("workload", "rounds"), [("mnist1d_cnn", 3000), ("mnist5k_resnet", 300)])
+def test_a_step_costs_what_it_costs_by_hand(benchmark: Any, workload: str, rounds: int) -> None:
     recipe = recipe_of(workload)
-    loops = {"by hand": by_hand(recipe), "by hand again": by_hand(recipe), "effbench": by_effbench(recipe)}
-    rounds = ROUNDS if workload == "mnist1d_cnn" else 200
+    loops = {
+        "by hand": by_hand(recipe, per_example=True),
+        "by hand again": by_hand(recipe, per_example=True),
+        "by hand, mean loss": by_hand(recipe, per_example=False),
+        "effbench": by_effbench(recipe),
+    }
     seconds = in_turns(loops, rounds)
-    benchmark.extra_info["by hand, microseconds"] = round(1e6 * float(seconds["by hand"].mean()))
-    benchmark.extra_info["effbench / by hand"] = round(ratio(seconds, "effbench", "by hand"), 4)
-    benchmark.extra_info["by hand / by hand"] = round(ratio(seconds, "by hand again", "by hand"), 4)
-    steps = by_effbench(recipe)
-    benchmark.pedantic(next, args=(steps,), rounds=50, warmup_rounds=5)
-    print(f"\n{workload}: {benchmark.extra_info}")  # noqa: T201
+    found = {"by hand, microseconds": round(1e6 * float(seconds["by hand"].mean()))}
+    found |= {f"{name} / by hand": round(ratio(seconds, name, "by hand"), 4) for name in list(loops)[1:]}
+    show(benchmark, workload, found, by_effbench(recipe))
 
 
 def test_other_frameworks_in_the_same_run(benchmark: Any) -> None:
     if importlib.util.find_spec("accelerate") is None:
         pytest.skip("accelerate is not installed: pip install 'effbench[benchmarks]'")
-    recipe = recipe_of("mnist1d_mlp")
-    loops = {"by hand": by_hand(recipe), "effbench": by_effbench(recipe), "accelerate": by_accelerate(recipe)}
-    seconds = in_turns(loops, ROUNDS)
-    for name in ("effbench", "accelerate"):
-        benchmark.extra_info[f"{name}, extra microseconds"] = round(extra_microseconds(seconds, name, "by hand"), 1)
-    steps = by_effbench(recipe)
+    recipe = recipe_of("mnist1d_cnn")
+    loops = {
+        "by hand": by_hand(recipe, per_example=False),
+        "effbench": by_effbench(recipe),
+        "accelerate": by_accelerate(recipe),
+        "Lightning": by_lightning(recipe),
+    }
+    seconds = in_turns(loops, 1500)
+    names = list(loops)[1:]
+    found = {f"{name}, extra microseconds": round(extra_microseconds(seconds, name, "by hand")) for name in names}
+    show(benchmark, "mnist1d_cnn, over the mean loss by hand", found, by_effbench(recipe))
+
+
+def show(benchmark: Any, title: str, found: dict[str, float], steps: Iterator[None]) -> None:
+    """Keep the ratios with the benchmark, print them, and let pytest-benchmark time a step for its own table."""
+    benchmark.extra_info.update(found)
     benchmark.pedantic(next, args=(steps,), rounds=50, warmup_rounds=5)
-    print(f"\nmnist1d_mlp: {benchmark.extra_info}")  # noqa: T201
+    print(f"\n{title}: {found}")  # noqa: T201
 
 
 def idle_recipe() -> Recipe:
@@ -100,8 +106,6 @@ def test_machinery_of_a_step_that_does_nothing(benchmark: Any) -> None:
     for techniques in (0, 4, 16):
         loops[f"{techniques} techniques"] = by_effbench(wrapped(recipe, techniques))
     seconds = in_turns(loops, 5000)
-    for name in list(loops)[1:]:
-        benchmark.extra_info[f"{name}, extra microseconds"] = round(extra_microseconds(seconds, name, "bare"), 1)
-    steps = by_effbench(recipe)
-    benchmark.pedantic(next, args=(steps,), rounds=200, warmup_rounds=5)
-    print(f"\nno-op step: {benchmark.extra_info}")  # noqa: T201
+    names = list(loops)[1:]
+    found = {f"{name}, extra microseconds": round(extra_microseconds(seconds, name, "bare"), 1) for name in names}
+    show(benchmark, "a step that does nothing", found, by_effbench(recipe))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -224,9 +225,10 @@ def regicide(recipe: Recipe) -> Recipe:
 
 @effbench.technique(LEAF, **NOTE)
 def hoard(recipe: Recipe, *, mib: int = 200, fail: bool = False) -> Recipe:
-    """Take memory, and perhaps run out of it."""
+    """Say how much memory there is in use, take more, and perhaps run out of it."""
 
     def take(training: Training) -> None:
+        sys.stdout.write(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB\n")
         training.kept["hoard"] = bytearray(os.urandom(1 << 20) * mib)
         if fail:
             raise MemoryError("no memory is left")
@@ -269,9 +271,9 @@ def preparation(recipe: Recipe, *, seconds: float = 1.0) -> Recipe:
 
 
 @effbench.technique(LEAF, **NOTE)
-def double(recipe: Recipe) -> Recipe:
-    """Make float64 the default, which breaks whatever comes after in the same process."""
-    return at_step(recipe, 1, lambda training: torch.set_default_dtype(torch.float64))
+def forgetful(recipe: Recipe, *, step: int = 1) -> Recipe:
+    """Switch gradients off for good, which breaks whatever comes after in the same process."""
+    return at_step(recipe, step, lambda training: torch.set_grad_enabled(False) and None)
 
 
 @effbench.technique(LEAF, **NOTE)

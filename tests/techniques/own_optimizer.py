@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from toy import begun, images, run, same, tokens, vectors
 
 from effbench.errors import Conflict
 from effbench.recipe import Training
 from effbench.techniques import Technique, compose, technique
+from toy import begun, images, run, same, tokens, vectors
 
 STEPS = 30
 

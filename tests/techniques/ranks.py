@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
-from toy import flat
 
 from effbench.budget import Budget
 from effbench.clock import StepClock
@@ -14,6 +13,7 @@ from effbench.distributed.group import Group
 from effbench.distributed.launch import run_ranks
 from effbench.recipe import Recipe, Training
 from effbench.train import start, train
+from toy import flat
 
 
 def on_all_ranks(

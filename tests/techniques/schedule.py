@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from toy import run, spend, vectors
-
 from effbench.recipe import Recipe, Training
+from toy import run, spend, vectors
 
 PEAK = 3e-3  # of the toy's AdamW
 LAST = 0.01  # the most that a schedule which decays fully may leave of its peak

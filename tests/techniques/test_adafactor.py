@@ -2,11 +2,11 @@ import math
 
 import pytest
 import torch
+
+from effbench.errors import InvalidTechnique
 from effbench_techniques.optimization_centric.learning_rate.adafactor import adafactor
 from own_optimizer import keeps_the_groups, steps, trains_and_excludes_others
 from toy import begun, run, tokens, vectors
-
-from effbench.errors import InvalidTechnique
 
 
 def made(parameters: list, **options: float) -> torch.optim.Optimizer:

@@ -1,11 +1,11 @@
 import pytest
 import torch
-from effbench_techniques.optimization_centric.learning_rate.adamw import adamw
-from own_optimizer import keeps_the_groups, trains_and_excludes_others
-from toy import begun, flat, run, same, vectors
 
 from effbench import optimizers
 from effbench.errors import InvalidTechnique
+from effbench_techniques.optimization_centric.learning_rate.adamw import adamw
+from own_optimizer import keeps_the_groups, trains_and_excludes_others
+from toy import begun, flat, run, same, vectors
 
 
 def test_without_decay_it_is_adam() -> None:

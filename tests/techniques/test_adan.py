@@ -1,10 +1,10 @@
 import pytest
 import torch
+
+from effbench.errors import InvalidTechnique
 from effbench_techniques.optimization_centric.learning_rate.adan import Adan, adan
 from own_optimizer import keeps_the_groups, steps, trains_and_excludes_others
 from toy import vectors
-
-from effbench.errors import InvalidTechnique
 
 B1, B2, B3 = 0.02, 0.08, 0.01  # as the paper writes them: shares that are new
 

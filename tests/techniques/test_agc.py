@@ -2,11 +2,11 @@ import math
 
 import pytest
 import torch
-from effbench_techniques.optimization_centric.large_batch.agc import agc, clip, unit_norms
 from torch import nn
-from toy import images, run, same, tokens, vectors
 
 from effbench.errors import InvalidTechnique
+from effbench_techniques.optimization_centric.large_batch.agc import agc, clip, unit_norms
+from toy import images, run, same, tokens, vectors
 
 
 def with_gradients(recipe, size: float) -> nn.Module:

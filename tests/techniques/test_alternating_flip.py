@@ -2,12 +2,12 @@ from itertools import pairwise
 
 import pytest
 import torch
-from effbench_techniques.data_centric.regularization.alternating_flip import alternating_flip
-from effbench_techniques.data_centric.sampling.selective_backprop import selective_backprop
-from toy import begun, first_batch, images, run, same, vectors
 
 from effbench.errors import NotApplicable
 from effbench.techniques import compose
+from effbench_techniques.data_centric.regularization.alternating_flip import alternating_flip
+from effbench_techniques.data_centric.sampling.selective_backprop import selective_backprop
+from toy import begun, first_batch, images, run, same, vectors
 
 
 def sides(recipe, training, count: int = 32) -> list[bool]:

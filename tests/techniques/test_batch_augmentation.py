@@ -1,13 +1,13 @@
 import pytest
 import torch
-from effbench_techniques.data_centric.regularization.batch_augmentation import batch_augmentation
-from effbench_techniques.data_centric.regularization.cutout import cutout
-from effbench_techniques.data_centric.sampling.uniform_subset import uniform_subset
-from toy import begun, first_batch, images, run, same, vectors
 
 from effbench.errors import InvalidTechnique
 from effbench.techniques import compose
 from effbench.train import Positions
+from effbench_techniques.data_centric.regularization.batch_augmentation import batch_augmentation
+from effbench_techniques.data_centric.regularization.cutout import cutout
+from effbench_techniques.data_centric.sampling.uniform_subset import uniform_subset
+from toy import begun, first_batch, images, run, same, vectors
 
 
 @pytest.mark.parametrize("copies", [2, 4])

@@ -1,13 +1,13 @@
 import math
 
 import pytest
-from effbench_techniques.optimization_centric.large_batch.batch_size_schedule import batch_size_schedule
-from toy import images, run, same, spend, vectors
 
 from effbench.clock import ExampleClock
 from effbench.errors import Conflict, InvalidTechnique
 from effbench.techniques import compose, technique
 from effbench.terms import warmup_then_linear
+from effbench_techniques.optimization_centric.large_batch.batch_size_schedule import batch_size_schedule
+from toy import images, run, same, spend, vectors
 
 GRID = [i / 997 for i in range(998)]
 

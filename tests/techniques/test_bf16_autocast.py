@@ -2,6 +2,9 @@ import math
 
 import pytest
 import torch
+
+from effbench.errors import InvalidTechnique
+from effbench.train import start
 from effbench_techniques.system_centric.optimization.bf16_autocast import (
     Float32Attention,
     bf16_autocast,
@@ -9,9 +12,6 @@ from effbench_techniques.system_centric.optimization.bf16_autocast import (
     in_float32,
 )
 from toy import begun, first_batch, images, masked_tokens, run, state, tokens
-
-from effbench.errors import InvalidTechnique
-from effbench.train import start
 
 HALF, SINGLE = torch.bfloat16, torch.float32
 

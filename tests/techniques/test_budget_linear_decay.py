@@ -1,15 +1,15 @@
 import pytest
 import torch
-from effbench_techniques.budgeted_training.training.budget_linear_decay import budget_linear_decay
-from effbench_techniques.optimization_centric.learning_rate.step_decay import step_decay
-from schedule import SlowSteps, ends_decayed, factors, progresses
 from torch import Tensor, nn
-from toy import CLASSES, random_numbers, recipe, run, spend, vectors
 
 from effbench.errors import InvalidTechnique
 from effbench.optimizers import sgd
 from effbench.recipe import Recipe
 from effbench.techniques import Technique
+from effbench_techniques.budgeted_training.training.budget_linear_decay import budget_linear_decay
+from effbench_techniques.optimization_centric.learning_rate.step_decay import step_decay
+from schedule import SlowSteps, ends_decayed, factors, progresses
+from toy import CLASSES, random_numbers, recipe, run, spend, vectors
 
 
 @pytest.mark.parametrize("steps", [10, 40])

@@ -2,13 +2,13 @@ import math
 
 import pytest
 import torch
+
+from effbench.errors import Conflict, InvalidTechnique
+from effbench.techniques import compose
 from effbench_techniques.budgeted_training.training.budget_linear_decay import budget_linear_decay
 from effbench_techniques.optimization_centric.learning_rate.cosine_decay import cosine_decay
 from schedule import PEAK, ends_decayed, factors, progresses
 from toy import vectors
-
-from effbench.errors import Conflict, InvalidTechnique
-from effbench.techniques import compose
 
 
 def test_the_rate_is_the_closed_form_at_every_step() -> None:

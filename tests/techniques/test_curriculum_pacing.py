@@ -2,10 +2,10 @@ import itertools
 
 import pytest
 import torch
-from effbench_techniques.data_centric.curriculum.curriculum_pacing import curriculum_pacing
-from toy import begun, images, masked_tokens, run, same, tokens, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
+from effbench_techniques.data_centric.curriculum.curriculum_pacing import curriculum_pacing
+from toy import begun, images, masked_tokens, run, same, tokens, vectors
 
 
 def ranked(options, make=vectors):

@@ -2,12 +2,12 @@ import math
 
 import pytest
 import torch
-from effbench_techniques.data_centric.regularization.cutmix import cutmix
-from effbench_techniques.data_centric.regularization.mixup import mixup
-from toy import begun, first_batch, images, run, same, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.techniques import compose
+from effbench_techniques.data_centric.regularization.cutmix import cutmix
+from effbench_techniques.data_centric.regularization.mixup import mixup
+from toy import begun, first_batch, images, run, same, vectors
 
 HEIGHT, WIDTH = 32, 8
 
@@ -52,6 +52,7 @@ def test_pixels_are_those_of_one_of_the_two_images() -> None:
 
 def test_boxes_cover_what_beta_says_before_they_are_clipped() -> None:
     import numpy as np
+
     from effbench_techniques.data_centric.regularization.cutmix import draw_box
 
     random = np.random.default_rng(0)

@@ -1,9 +1,9 @@
 import pytest
 import torch
-from effbench_techniques.data_centric.regularization.cutout import cutout, stripes
-from toy import begun, first_batch, images, run, same, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
+from effbench_techniques.data_centric.regularization.cutout import cutout, stripes
+from toy import begun, first_batch, images, run, same, vectors
 
 
 @pytest.mark.parametrize("size", [0.25, 0.5, 1.0])

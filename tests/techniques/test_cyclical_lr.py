@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import torch
+
+from effbench.errors import InvalidTechnique
 from effbench_techniques.optimization_centric.learning_rate.cyclical_lr import cyclical_lr
 from schedule import ends_decayed, factors, progresses
 from toy import vectors
-
-from effbench.errors import InvalidTechnique
 
 
 @pytest.mark.parametrize(("mode", "shrink"), [("triangular", 1.0), ("triangular2", 0.5)])

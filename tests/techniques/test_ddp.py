@@ -2,15 +2,7 @@ from itertools import chain
 
 import pytest
 import torch
-from effbench_techniques.data_centric.regularization.mixup import mixup
-from effbench_techniques.data_centric.sampling.selective_backprop import selective_backprop
-from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
-from effbench_techniques.model_centric.curriculum.stochastic_depth import stochastic_depth
-from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
-from effbench_techniques.system_centric.model.ddp import ddp
-from ranks import distance, evaluated, on_all_ranks
 from torch.nn.parallel import DistributedDataParallel
-from toy import VOCABULARY, masked_tokens, run, same, tokens, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import gpt
@@ -19,6 +11,14 @@ from effbench.recipe import Recipe
 from effbench.surgery import operate
 from effbench.techniques import compose
 from effbench.workloads.masking import masked
+from effbench_techniques.data_centric.regularization.mixup import mixup
+from effbench_techniques.data_centric.sampling.selective_backprop import selective_backprop
+from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
+from effbench_techniques.model_centric.curriculum.stochastic_depth import stochastic_depth
+from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
+from effbench_techniques.system_centric.model.ddp import ddp
+from ranks import distance, evaluated, on_all_ranks
+from toy import VOCABULARY, masked_tokens, run, same, tokens, vectors
 
 KNOWN = {
     technique.name: technique

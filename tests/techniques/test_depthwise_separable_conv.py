@@ -1,18 +1,18 @@
 import pytest
 import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from effbench.errors import NotApplicable
+from effbench.models import residuals
+from effbench.techniques import compose
 from effbench_techniques.model_centric.architecture.depthwise_separable_conv import (
     depthwise_separable_conv,
     separable,
     separated,
 )
 from effbench_techniques.model_centric.initialization.zero_init_residual import zero_init_residual
-from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 from toy import begun, images, random_numbers, run, tokens
-
-from effbench.errors import NotApplicable
-from effbench.models import residuals
-from effbench.techniques import compose
 
 
 def flop(layer, x) -> int:

@@ -2,10 +2,10 @@ import itertools
 
 import pytest
 import torch
-from effbench_techniques.data_centric.sampling.el2n_pruning import el2n_pruning, error_norm
-from toy import begun, first_batch, images, random_numbers, run, same, tokens, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
+from effbench_techniques.data_centric.sampling.el2n_pruning import el2n_pruning, error_norm
+from toy import begun, first_batch, images, random_numbers, run, same, tokens, vectors
 
 
 def test_the_score_is_the_length_of_softmax_minus_label() -> None:

@@ -2,14 +2,14 @@ import copy
 
 import pytest
 import torch
-from effbench_techniques.optimization_centric.averaged_weights.ema import ema
-from effbench_techniques.optimization_centric.learning_rate.schedule_free import schedule_free
 from torch import nn
-from toy import CLASSES, begun, flat, images, recipe, run, same, state, tokens, vectors
 
 from effbench.errors import Conflict, InvalidTechnique
 from effbench.surgery import operate
 from effbench.techniques import compose
+from effbench_techniques.optimization_centric.averaged_weights.ema import ema
+from effbench_techniques.optimization_centric.learning_rate.schedule_free import schedule_free
+from toy import CLASSES, begun, flat, images, recipe, run, same, state, tokens, vectors
 
 
 @pytest.mark.parametrize("make", [vectors, images, tokens])

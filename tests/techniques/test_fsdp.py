@@ -1,4 +1,10 @@
 import pytest
+from torch.distributed.tensor import DTensor
+
+from effbench.errors import Conflict, InvalidTechnique, NotApplicable
+from effbench.optimizers import clipped_step, sgd
+from effbench.recipe import Recipe
+from effbench.techniques import compose
 from effbench_techniques.data_centric.regularization.mixup import mixup
 from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
 from effbench_techniques.model_centric.curriculum.stochastic_depth import stochastic_depth
@@ -7,13 +13,7 @@ from effbench_techniques.system_centric.model.activation_checkpointing import ac
 from effbench_techniques.system_centric.model.ddp import ddp
 from effbench_techniques.system_centric.model.fsdp import fsdp
 from ranks import distance, evaluated, on_all_ranks
-from torch.distributed.tensor import DTensor
 from toy import run, same, tokens, vectors
-
-from effbench.errors import Conflict, InvalidTechnique, NotApplicable
-from effbench.optimizers import clipped_step, sgd
-from effbench.recipe import Recipe
-from effbench.techniques import compose
 
 KNOWN = {
     technique.name: technique

@@ -2,15 +2,15 @@ import copy
 
 import pytest
 import torch
+
+from effbench.errors import NotApplicable
+from effbench.optimizers import adamw, sgd
+from effbench.techniques import compose
 from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
 from effbench_techniques.optimization_centric.learning_rate.lion import lion
 from effbench_techniques.optimization_centric.learning_rate.muon import muon
 from effbench_techniques.system_centric.optimization.fused_optimizer import fused_optimizer
 from toy import flat, run, tokens, vectors
-
-from effbench.errors import NotApplicable
-from effbench.optimizers import adamw, sgd
-from effbench.techniques import compose
 
 KNOWN = {technique.name: technique for technique in (fused_optimizer, lion, muon, progressive_stacking)}
 OPTIMIZERS = [adamw(3e-3, weight_decay=0.1), sgd(0.05, momentum=0.9, weight_decay=0.01)]

@@ -2,11 +2,11 @@ import copy
 
 import pytest
 import torch
-from effbench_techniques.optimization_centric.large_batch.ghost_batchnorm import GhostBatchNorm, ghost_batchnorm
 from torch import nn
-from toy import begun, flat, images, run, same, tokens
 
 from effbench.errors import InvalidTechnique, NotApplicable
+from effbench_techniques.optimization_centric.large_batch.ghost_batchnorm import GhostBatchNorm, ghost_batchnorm
+from toy import begun, flat, images, run, same, tokens
 
 
 def test_each_part_is_normalised_as_if_it_were_the_batch() -> None:

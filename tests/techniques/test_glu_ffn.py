@@ -1,10 +1,10 @@
 import pytest
 import torch
-from effbench_techniques.model_centric.architecture.glu_ffn import glu_ffn
-from toy import VOCABULARY, begun, images, masked_tokens, random_numbers, run, tokens
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import Residual, gpt
+from effbench_techniques.model_centric.architecture.glu_ffn import glu_ffn
+from toy import VOCABULARY, begun, images, masked_tokens, random_numbers, run, tokens
 
 
 def size(module) -> int:

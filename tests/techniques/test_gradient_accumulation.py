@@ -2,14 +2,14 @@ import contextlib
 
 import pytest
 import torch
-from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import cut, gradient_accumulation
 from torch import nn
-from toy import begun, first_batch, images, random_numbers, run, same, tokens, vectors
 
 from effbench.errors import InvalidTechnique
 from effbench.recipe import Batch
 from effbench.terms import IGNORED
 from effbench.train import share
+from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import cut, gradient_accumulation
+from toy import begun, first_batch, images, random_numbers, run, same, tokens, vectors
 
 
 def gradients(model) -> torch.Tensor:

@@ -2,17 +2,17 @@ from itertools import pairwise
 
 import pytest
 import torch
+from torch import nn
+
+from effbench.errors import InvalidTechnique, NotApplicable
+from effbench.models.hidden import hidden_weights
+from effbench.techniques import compose
 from effbench_techniques.model_centric.compression.gradual_magnitude_pruning import (
     gradual_magnitude_pruning,
     sparsity_at,
 )
 from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
-from torch import nn
 from toy import images, run, same, tokens, vectors
-
-from effbench.errors import InvalidTechnique, NotApplicable
-from effbench.models.hidden import hidden_weights
-from effbench.techniques import compose
 
 
 def zeros(model) -> list[float]:

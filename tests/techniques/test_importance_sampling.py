@@ -1,5 +1,9 @@
 import pytest
 import torch
+
+from effbench.errors import InvalidTechnique
+from effbench.techniques import compose
+from effbench.train import share
 from effbench_techniques.data_centric.regularization.mixup import mixup
 from effbench_techniques.data_centric.sampling.importance_sampling import (
     chances_of,
@@ -8,10 +12,6 @@ from effbench_techniques.data_centric.sampling.importance_sampling import (
 )
 from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
 from toy import begun, first_batch, images, run, same, tokens, vectors
-
-from effbench.errors import InvalidTechnique
-from effbench.techniques import compose
-from effbench.train import share
 
 
 def gradient_of(recipe, training, batch) -> torch.Tensor:

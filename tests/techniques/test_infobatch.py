@@ -2,12 +2,12 @@ import itertools
 
 import pytest
 import torch
-from effbench_techniques.data_centric.sampling.infobatch import infobatch, remembered
-from effbench_techniques.system_centric.model.ddp import ddp
-from toy import begun, run, same, tokens, vectors
 
 from effbench.errors import InvalidTechnique
 from effbench.laws import check_pair
+from effbench_techniques.data_centric.sampling.infobatch import infobatch, remembered
+from effbench_techniques.system_centric.model.ddp import ddp
+from toy import begun, run, same, tokens, vectors
 
 EASY = torch.arange(64) % 3 == 0
 

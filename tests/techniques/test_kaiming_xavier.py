@@ -1,12 +1,12 @@
 import pytest
 import torch
-from effbench_techniques.model_centric.initialization.kaiming_xavier import kaiming_xavier
 from torch import nn
-from toy import begun, images, run, tokens, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import mlp
 from effbench.models.hidden import hidden_layers
+from effbench_techniques.model_centric.initialization.kaiming_xavier import kaiming_xavier
+from toy import begun, images, run, tokens, vectors
 
 
 def signal(options, depth: int = 6, activation: bool = True) -> list[float]:

@@ -1,7 +1,10 @@
 import pytest
 import torch
-from effbench_techniques.optimization_centric.objective.label_smoothing import label_smoothing
 from torch import nn
+
+from effbench.errors import InvalidTechnique, NotApplicable
+from effbench.terms import IGNORED
+from effbench_techniques.optimization_centric.objective.label_smoothing import label_smoothing
 from toy import (
     CLASSES,
     VOCABULARY,
@@ -15,9 +18,6 @@ from toy import (
     tokens,
     vectors,
 )
-
-from effbench.errors import InvalidTechnique, NotApplicable
-from effbench.terms import IGNORED
 
 
 def test_it_is_the_closed_form_for_classes_and_for_probabilities() -> None:

@@ -1,10 +1,10 @@
 import pytest
 import torch
+
+from effbench.errors import InvalidTechnique
 from effbench_techniques.optimization_centric.large_batch.lars import Lars, lars
 from own_optimizer import steps, trains_and_excludes_others
 from toy import begun, images, vectors
-
-from effbench.errors import InvalidTechnique
 
 
 def test_it_equals_the_paper_line_by_line() -> None:

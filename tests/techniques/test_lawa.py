@@ -2,14 +2,14 @@ import copy
 
 import pytest
 import torch
-from effbench_techniques.optimization_centric.averaged_weights.lawa import lawa
-from effbench_techniques.optimization_centric.averaged_weights.swa import swa
-from effbench_techniques.optimization_centric.learning_rate.schedule_free import schedule_free
-from toy import begun, flat, images, run, same, tokens, vectors
 
 from effbench.errors import Conflict, InvalidTechnique
 from effbench.surgery import operate
 from effbench.techniques import compose
+from effbench_techniques.optimization_centric.averaged_weights.lawa import lawa
+from effbench_techniques.optimization_centric.averaged_weights.swa import swa
+from effbench_techniques.optimization_centric.learning_rate.schedule_free import schedule_free
+from toy import begun, flat, images, run, same, tokens, vectors
 
 
 def test_what_is_evaluated_is_the_mean_of_the_present_and_of_the_latest_checkpoints() -> None:

@@ -2,13 +2,13 @@ from itertools import pairwise
 
 import pytest
 import torch
-from effbench_techniques.model_centric.curriculum.layer_freezing import layer_freezing
 from torch import nn
-from toy import CLASSES, images, masked_tokens, run, same, state, tokens, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import resnet
 from effbench.optimizers import sgd
+from effbench_techniques.model_centric.curriculum.layer_freezing import layer_freezing
+from toy import CLASSES, images, masked_tokens, run, same, state, tokens, vectors
 
 
 def history(recipe, steps: int = 12):

@@ -1,10 +1,10 @@
 import pytest
 import torch
-from effbench_techniques.optimization_centric.learning_rate.lion import Lion, lion
-from toy import begun, flat, images, run, same, tokens, vectors
 
 from effbench.errors import Conflict, InvalidTechnique
 from effbench.techniques import compose, technique
+from effbench_techniques.optimization_centric.learning_rate.lion import Lion, lion
+from toy import begun, flat, images, run, same, tokens, vectors
 
 
 def test_it_equals_the_paper_line_by_line() -> None:

@@ -2,13 +2,13 @@ import copy
 
 import pytest
 import torch
-from effbench_techniques.optimization_centric.averaged_weights.lookahead import lookahead
-from effbench_techniques.optimization_centric.averaged_weights.swa import swa
-from toy import begun, flat, images, run, same, tokens, vectors
 
 from effbench.errors import Conflict, InvalidTechnique
 from effbench.surgery import operate
 from effbench.techniques import compose
+from effbench_techniques.optimization_centric.averaged_weights.lookahead import lookahead
+from effbench_techniques.optimization_centric.averaged_weights.swa import swa
+from toy import begun, flat, images, run, same, tokens, vectors
 
 
 def test_it_equals_the_paper_line_by_line() -> None:

@@ -1,10 +1,10 @@
 import pytest
 import torch
-from effbench_techniques.model_centric.compression.lora import Corrected, lora
 from torch import nn
-from toy import begun, images, random_numbers, run, same, state, tokens, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
+from effbench_techniques.model_centric.compression.lora import Corrected, lora
+from toy import begun, images, random_numbers, run, same, state, tokens, vectors
 
 
 def corrected(rank: int = 3) -> Corrected:

@@ -1,15 +1,15 @@
 import pytest
 import torch
+from torch import nn
+
+from effbench.errors import InvalidTechnique, NotApplicable
+from effbench.train import start
 from effbench_techniques.model_centric.compression.low_rank_factorization import (
     factorizable,
     factorized,
     low_rank_factorization,
 )
-from torch import nn
 from toy import images, random_numbers, run, tokens, vectors
-
-from effbench.errors import InvalidTechnique, NotApplicable
-from effbench.train import start
 
 LAYERS = [
     (lambda: nn.Linear(12, 20), (5, 12)),

@@ -2,6 +2,10 @@ import math
 
 import pytest
 import torch
+
+from effbench.errors import InvalidTechnique, NotApplicable
+from effbench.optimizers import adamw
+from effbench.techniques import compose
 from effbench_techniques.optimization_centric.averaged_weights.ema import ema
 from effbench_techniques.optimization_centric.learning_rate.lr_range_test import (
     lr_range_test,
@@ -11,10 +15,6 @@ from effbench_techniques.optimization_centric.learning_rate.lr_range_test import
 )
 from effbench_techniques.optimization_centric.learning_rate.muon import muon
 from toy import begun, images, masked_tokens, run, same, state, tokens, vectors
-
-from effbench.errors import InvalidTechnique, NotApplicable
-from effbench.optimizers import adamw
-from effbench.techniques import compose
 
 KNOWN = {each.name: each for each in (ema, lr_range_test, muon)}
 

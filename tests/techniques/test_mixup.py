@@ -3,14 +3,14 @@ import math
 import numpy as np
 import pytest
 import torch
-from effbench_techniques.data_centric.regularization.mixup import mixup
-from effbench_techniques.optimization_centric.objective.label_smoothing import label_smoothing
 from torch import nn
-from toy import CLASSES, begun, first_batch, run, same, texts, tokens, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.techniques import compose
 from effbench.terms import cross_entropy
+from effbench_techniques.data_centric.regularization.mixup import mixup
+from effbench_techniques.optimization_centric.objective.label_smoothing import label_smoothing
+from toy import CLASSES, begun, first_batch, run, same, texts, tokens, vectors
 
 
 def mixed(alpha: float, recipe=None):

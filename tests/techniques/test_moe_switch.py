@@ -1,14 +1,14 @@
 import pytest
 import torch
-from effbench_techniques.model_centric.architecture.moe_switch import Added, Switch, moe_switch
-from effbench_techniques.model_centric.architecture.relu_squared import relu_squared
-from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
-from toy import begun, first_batch, images, random_numbers, run, tokens
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import Residual
 from effbench.techniques import compose
 from effbench.train import share
+from effbench_techniques.model_centric.architecture.moe_switch import Added, Switch, moe_switch
+from effbench_techniques.model_centric.architecture.relu_squared import relu_squared
+from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
+from toy import begun, first_batch, images, random_numbers, run, tokens
 
 
 def dense():

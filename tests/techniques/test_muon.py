@@ -2,14 +2,14 @@ import copy
 
 import pytest
 import torch
-from effbench_techniques.optimization_centric.learning_rate.lion import Lion, lion
-from effbench_techniques.optimization_centric.learning_rate.muon import Muon, as_matrix, hidden_matrices, muon
 from torch import nn
-from toy import begun, flat, run, same, tokens, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.surgery import operate
 from effbench.techniques import compose
+from effbench_techniques.optimization_centric.learning_rate.lion import Lion, lion
+from effbench_techniques.optimization_centric.learning_rate.muon import Muon, as_matrix, hidden_matrices, muon
+from toy import begun, flat, run, same, tokens, vectors
 
 
 class Matrices(nn.Module):

@@ -1,13 +1,13 @@
 import pytest
 import torch
+
+from effbench.errors import InvalidTechnique, NotApplicable
+from effbench.techniques import compose
 from effbench_techniques.model_centric.architecture.glu_ffn import glu_ffn
 from effbench_techniques.model_centric.curriculum.net2net import duplicate, inner, net2net, units
 from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
 from effbench_techniques.system_centric.model.activation_checkpointing import activation_checkpointing
 from toy import begun, images, masked_tokens, run, same, tokens, vectors
-
-from effbench.errors import InvalidTechnique, NotApplicable
-from effbench.techniques import compose
 
 
 @pytest.mark.parametrize("make", [images, tokens, masked_tokens])

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 import torch
-from effbench_techniques.optimization_centric.learning_rate.muon import muon
-from effbench_techniques.optimization_centric.learning_rate.one_cycle import one_cycle
-from schedule import PEAK, ends_decayed, factors, progresses
-from toy import run, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.optimizers import sgd
 from effbench.techniques import compose
+from effbench_techniques.optimization_centric.learning_rate.muon import muon
+from effbench_techniques.optimization_centric.learning_rate.one_cycle import one_cycle
+from schedule import PEAK, ends_decayed, factors, progresses
+from toy import run, vectors
 
 
 def test_the_rate_is_one_triangle_that_ends_where_torchs_does() -> None:

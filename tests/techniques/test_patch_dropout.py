@@ -1,14 +1,14 @@
 import pytest
 import torch
-from effbench_techniques.data_centric.sampling.patch_dropout import patch_dropout
-from effbench_techniques.data_centric.sampling.selective_backprop import selective_backprop
 from torch.utils.flop_counter import FlopCounterMode
-from toy import CLASSES, begun, first_batch, images, random_numbers, run, same
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import vit
 from effbench.techniques import compose
 from effbench.train import share
+from effbench_techniques.data_centric.sampling.patch_dropout import patch_dropout
+from effbench_techniques.data_centric.sampling.selective_backprop import selective_backprop
+from toy import CLASSES, begun, first_batch, images, random_numbers, run, same
 
 
 def patches(**changes):

@@ -2,12 +2,12 @@ import copy
 
 import pytest
 import torch
-from effbench_techniques.optimization_centric.learning_rate.prodigy import Prodigy, prodigy
-from own_optimizer import keeps_the_groups, steps, trains_and_excludes_others
-from toy import begun, flat, run, tokens, vectors
 
 from effbench.errors import InvalidTechnique
 from effbench.surgery import operate
+from effbench_techniques.optimization_centric.learning_rate.prodigy import Prodigy, prodigy
+from own_optimizer import keeps_the_groups, steps, trains_and_excludes_others
+from toy import begun, flat, run, tokens, vectors
 
 
 def test_it_equals_the_paper_line_by_line() -> None:

@@ -2,18 +2,18 @@ import math
 
 import pytest
 import torch
-from effbench_techniques.model_centric.curriculum.progressive_layer_dropping import (
-    dropping_rates,
-    progressive_layer_dropping,
-)
-from effbench_techniques.model_centric.curriculum.stochastic_depth import stochastic_depth
-from toy import VOCABULARY, begun, first_batch, images, run, same, tokens, vectors
 
 from effbench.distributed.data_parallel import UNUSED_PARAMETERS
 from effbench.errors import Conflict, InvalidTechnique, NotApplicable
 from effbench.models import gpt, residuals
 from effbench.techniques import compose
 from effbench.train import share
+from effbench_techniques.model_centric.curriculum.progressive_layer_dropping import (
+    dropping_rates,
+    progressive_layer_dropping,
+)
+from effbench_techniques.model_centric.curriculum.stochastic_depth import stochastic_depth
+from toy import VOCABULARY, begun, first_batch, images, run, same, tokens, vectors
 
 
 def deep():

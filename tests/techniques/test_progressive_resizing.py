@@ -1,9 +1,9 @@
 import pytest
 import torch
-from effbench_techniques.data_centric.curriculum.progressive_resizing import progressive_resizing
-from toy import begun, first_batch, images, run, same, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
+from effbench_techniques.data_centric.curriculum.progressive_resizing import progressive_resizing
+from toy import begun, first_batch, images, run, same, vectors
 
 
 def sizes(height: int, width: int, options=None, steps: int = 100) -> list[tuple[int, int]]:

@@ -2,13 +2,13 @@ import copy
 
 import pytest
 import torch
-from effbench_techniques.model_centric.curriculum.progressive_stacking import interchangeable, progressive_stacking
 from torch import nn
-from toy import VOCABULARY, images, random_numbers, run, same, state, tokens, vectors
 
 from effbench.errors import Conflict, InvalidTechnique, NotApplicable
 from effbench.models import bert, cnn1d, gpt, mlp, resnet
 from effbench.train import start
+from effbench_techniques.model_centric.curriculum.progressive_stacking import interchangeable, progressive_stacking
+from toy import VOCABULARY, images, random_numbers, run, same, state, tokens, vectors
 
 
 def deep(depth: int = 4):

@@ -1,15 +1,15 @@
 import pytest
 import torch
+from torch import nn
+
+from effbench.errors import InvalidTechnique, NotApplicable
 from effbench_techniques.model_centric.compression.qat_fake_quant import (
     Quantised,
     qat_fake_quant,
     rounded_inputs,
     rounded_weights,
 )
-from torch import nn
 from toy import images, random_numbers, run, same, tokens, vectors
-
-from effbench.errors import InvalidTechnique, NotApplicable
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])

@@ -2,12 +2,12 @@ import math
 
 import pytest
 import torch
-from effbench_techniques.model_centric.architecture.qk_norm import ByAngle, qk_norm
 from torch import nn
-from toy import begun, images, random_numbers, run, tokens
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models.transformer import DotProduct
+from effbench_techniques.model_centric.architecture.qk_norm import ByAngle, qk_norm
+from toy import begun, images, random_numbers, run, tokens
 
 
 class Logits(nn.Module):

@@ -1,10 +1,10 @@
 import pytest
 import torch
+
+from effbench.errors import InvalidTechnique, NotApplicable
 from effbench_techniques.data_centric.regularization import randaugment as module
 from effbench_techniques.data_centric.regularization.randaugment import OPERATIONS, operated, randaugment
 from toy import begun, first_batch, images, random_numbers, run, same, vectors
-
-from effbench.errors import InvalidTechnique, NotApplicable
 
 X = random_numbers(6, 2, 12, 12)
 

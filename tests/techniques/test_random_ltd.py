@@ -1,15 +1,15 @@
 import pytest
 import torch
-from effbench_techniques.data_centric.sampling.random_ltd import bypassed, middle_blocks, random_ltd
-from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
-from effbench_techniques.model_centric.curriculum.stochastic_depth import stochastic_depth
 from torch.utils.flop_counter import FlopCounterMode
-from toy import VOCABULARY, begun, first_batch, images, random_numbers, run, same, tokens, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import gpt
 from effbench.techniques import compose
 from effbench.train import share
+from effbench_techniques.data_centric.sampling.random_ltd import bypassed, middle_blocks, random_ltd
+from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
+from effbench_techniques.model_centric.curriculum.stochastic_depth import stochastic_depth
+from toy import VOCABULARY, begun, first_batch, images, random_numbers, run, same, tokens, vectors
 
 
 def deep(depth: int = 4, **changes):

@@ -1,12 +1,12 @@
 import pytest
 import torch
-from effbench_techniques.model_centric.architecture.glu_ffn import glu_ffn
-from effbench_techniques.model_centric.architecture.relu_squared import ReLUSquared, relu_squared
 from torch import nn
-from toy import begun, images, masked_tokens, random_numbers, run, tokens
 
 from effbench.errors import NotApplicable
 from effbench.techniques import compose
+from effbench_techniques.model_centric.architecture.glu_ffn import glu_ffn
+from effbench_techniques.model_centric.architecture.relu_squared import ReLUSquared, relu_squared
+from toy import begun, images, masked_tokens, random_numbers, run, tokens
 
 
 def test_it_is_the_square_of_what_is_positive_and_its_slope_twice_that() -> None:

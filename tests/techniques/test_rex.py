@@ -1,11 +1,11 @@
 import pytest
+
+from effbench.errors import Conflict, InvalidTechnique
+from effbench.techniques import compose
 from effbench_techniques.budgeted_training.training.budget_linear_decay import budget_linear_decay
 from effbench_techniques.budgeted_training.training.rex import rex
 from schedule import ends_decayed, factors, progresses
 from toy import vectors
-
-from effbench.errors import Conflict, InvalidTechnique
-from effbench.techniques import compose
 
 
 def test_it_is_the_papers_profile() -> None:

@@ -1,9 +1,9 @@
 import pytest
 import torch
-from effbench_techniques.data_centric.sampling.rho_loss import irreducible, rho_loss
-from toy import begun, first_batch, images, masked_tokens, run, same, tokens, vectors
 
 from effbench.errors import InvalidTechnique
+from effbench_techniques.data_centric.sampling.rho_loss import irreducible, rho_loss
+from toy import begun, first_batch, images, masked_tokens, run, same, tokens, vectors
 
 
 def losses_of(recipe, model, batch) -> torch.Tensor:

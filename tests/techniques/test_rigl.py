@@ -3,14 +3,14 @@ from itertools import pairwise
 
 import pytest
 import torch
-from effbench_techniques.model_centric.compression.rigl import moved, rigl
-from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
 from torch import nn
-from toy import images, random_numbers, run, same, tokens, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models.hidden import hidden_weights
 from effbench.techniques import compose
+from effbench_techniques.model_centric.compression.rigl import moved, rigl
+from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
+from toy import images, random_numbers, run, same, tokens, vectors
 
 
 def test_what_is_dropped_is_smallest_and_what_is_grown_has_the_steepest_slope() -> None:

@@ -1,10 +1,10 @@
 import pytest
 import torch
-from effbench_techniques.model_centric.architecture.rmsnorm import rmsnorm, without_mean
 from torch import nn
-from toy import begun, images, masked_tokens, random_numbers, run, same, tokens
 
 from effbench.errors import NotApplicable
+from effbench_techniques.model_centric.architecture.rmsnorm import rmsnorm, without_mean
+from toy import begun, images, masked_tokens, random_numbers, run, same, tokens
 
 
 def test_on_numbers_of_mean_zero_it_is_layernorm() -> None:

@@ -1,14 +1,14 @@
 import pytest
 import torch
-from effbench_techniques.model_centric.architecture.qk_norm import qk_norm
-from effbench_techniques.model_centric.architecture.rope import Rotary, rope
-from effbench_techniques.model_centric.architecture.sliding_window_attention import sliding_window_attention
 from torch import nn
-from toy import CLASSES, begun, images, masked_tokens, random_numbers, run, tokens
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import vit
 from effbench.techniques import compose
+from effbench_techniques.model_centric.architecture.qk_norm import qk_norm
+from effbench_techniques.model_centric.architecture.rope import Rotary, rope
+from effbench_techniques.model_centric.architecture.sliding_window_attention import sliding_window_attention
+from toy import CLASSES, begun, images, masked_tokens, random_numbers, run, tokens
 
 
 class Scores(nn.Module):

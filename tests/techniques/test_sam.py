@@ -1,12 +1,12 @@
 import pytest
 import torch
-from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
-from effbench_techniques.optimization_centric.objective.sam import sam
-from toy import begun, first_batch, flat, images, run, same, state, tokens, vectors
 
 from effbench.errors import InvalidTechnique
 from effbench.techniques import compose
 from effbench.train import share
+from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
+from effbench_techniques.optimization_centric.objective.sam import sam
+from toy import begun, first_batch, flat, images, run, same, state, tokens, vectors
 
 
 def gradients(model) -> torch.Tensor:

@@ -2,15 +2,15 @@ import copy
 
 import pytest
 import torch
-from effbench_techniques.optimization_centric.learning_rate.lion import lion
-from effbench_techniques.optimization_centric.learning_rate.muon import muon
-from effbench_techniques.optimization_centric.learning_rate.schedule_free import schedule_free
 from torch import nn
-from toy import CLASSES, begun, flat, images, recipe, run, same, state, tokens, vectors
 
 from effbench.errors import Conflict, InvalidTechnique
 from effbench.surgery import operate
 from effbench.techniques import compose
+from effbench_techniques.optimization_centric.learning_rate.lion import lion
+from effbench_techniques.optimization_centric.learning_rate.muon import muon
+from effbench_techniques.optimization_centric.learning_rate.schedule_free import schedule_free
+from toy import CLASSES, begun, flat, images, recipe, run, same, state, tokens, vectors
 
 pytest.importorskip("schedulefree")
 

@@ -1,14 +1,14 @@
 import pytest
 import torch
+
+from effbench.errors import InvalidTechnique
+from effbench.techniques import compose
 from effbench_techniques.data_centric.curriculum.progressive_resizing import progressive_resizing
 from effbench_techniques.data_centric.regularization.cutmix import cutmix
 from effbench_techniques.data_centric.regularization.mixup import mixup
 from effbench_techniques.data_centric.sampling.selective_backprop import selective_backprop
 from effbench_techniques.optimization_centric.objective.label_smoothing import label_smoothing
 from toy import begun, first_batch, images, run, same, state, tokens, vectors
-
-from effbench.errors import InvalidTechnique
-from effbench.techniques import compose
 
 
 @pytest.mark.parametrize("make", [vectors, images, tokens])

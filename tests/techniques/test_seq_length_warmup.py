@@ -1,11 +1,11 @@
 import pytest
 import torch
-from effbench_techniques.data_centric.curriculum.seq_length_warmup import seq_length_warmup
-from toy import begun, first_batch, masked_tokens, run, same, spend, texts, tokens, vectors
 
 from effbench.clock import TokenClock
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.terms import valid_targets
+from effbench_techniques.data_centric.curriculum.seq_length_warmup import seq_length_warmup
+from toy import begun, first_batch, masked_tokens, run, same, spend, texts, tokens, vectors
 
 
 def lengths(options=None, full: int = 16, steps: int = 100) -> list[int]:

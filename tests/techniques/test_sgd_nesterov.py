@@ -1,10 +1,10 @@
 import pytest
 import torch
+
+from effbench.errors import InvalidTechnique
 from effbench_techniques.optimization_centric.learning_rate.sgd_nesterov import sgd_nesterov
 from own_optimizer import trains_and_excludes_others
 from toy import begun, flat, images, run, same, vectors
-
-from effbench.errors import InvalidTechnique
 
 
 def recurrence(lr: float, momentum: float, steps: int) -> tuple[torch.Tensor, torch.Tensor]:

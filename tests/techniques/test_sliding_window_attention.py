@@ -1,11 +1,11 @@
 import pytest
 import torch
-from effbench_techniques.model_centric.architecture.sliding_window_attention import Windowed, sliding_window_attention
-from toy import CLASSES, begun, images, masked_tokens, random_numbers, run, same, tokens
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import vit
 from effbench.models.transformer import DotProduct
+from effbench_techniques.model_centric.architecture.sliding_window_attention import Windowed, sliding_window_attention
+from toy import CLASSES, begun, images, masked_tokens, random_numbers, run, same, tokens
 
 
 def inputs():

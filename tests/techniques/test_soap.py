@@ -1,11 +1,11 @@
 import pytest
 import torch
-from effbench_techniques.optimization_centric.learning_rate.soap import Soap, soap
-from own_optimizer import keeps_the_groups, steps, trains_and_excludes_others
-from toy import flat, images, run, tokens, vectors
 
 from effbench import optimizers
 from effbench.errors import InvalidTechnique
+from effbench_techniques.optimization_centric.learning_rate.soap import Soap, soap
+from own_optimizer import keeps_the_groups, steps, trains_and_excludes_others
+from toy import flat, images, run, tokens, vectors
 
 
 def test_it_equals_the_paper_line_by_line() -> None:

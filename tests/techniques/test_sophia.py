@@ -1,15 +1,15 @@
 import pytest
 import torch
-from effbench_techniques.optimization_centric.learning_rate.sophia import Sophia, look_at_curvature, sophia
-from effbench_techniques.optimization_centric.objective.sparse_mlm_head import sparse_mlm_head
-from own_optimizer import keeps_the_groups, steps, trains_and_excludes_others
 from torch import nn
-from toy import CLASSES, begun, first_batch, images, masked_tokens, run, same, state, tokens, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.techniques import compose
 from effbench.terms import IGNORED
 from effbench.train import share
+from effbench_techniques.optimization_centric.learning_rate.sophia import Sophia, look_at_curvature, sophia
+from effbench_techniques.optimization_centric.objective.sparse_mlm_head import sparse_mlm_head
+from own_optimizer import keeps_the_groups, steps, trains_and_excludes_others
+from toy import CLASSES, begun, first_batch, images, masked_tokens, run, same, state, tokens, vectors
 
 
 def test_it_equals_the_paper_line_by_line() -> None:

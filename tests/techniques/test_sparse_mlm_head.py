@@ -1,17 +1,17 @@
 import pytest
 import torch
-from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
-from effbench_techniques.optimization_centric.objective.label_smoothing import label_smoothing
-from effbench_techniques.optimization_centric.objective.sam import sam
-from effbench_techniques.optimization_centric.objective.sparse_mlm_head import sparse_mlm_head
 from torch import nn
-from toy import begun, first_batch, flat, masked_tokens, run, tokens
 
 from effbench.errors import NotApplicable
 from effbench.optimizers import sgd
 from effbench.techniques import compose
 from effbench.terms import IGNORED
 from effbench.train import share
+from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
+from effbench_techniques.optimization_centric.objective.label_smoothing import label_smoothing
+from effbench_techniques.optimization_centric.objective.sam import sam
+from effbench_techniques.optimization_centric.objective.sparse_mlm_head import sparse_mlm_head
+from toy import begun, first_batch, flat, masked_tokens, run, tokens
 
 KNOWN = {each.name: each for each in (gradient_accumulation, label_smoothing, sam, sparse_mlm_head)}
 

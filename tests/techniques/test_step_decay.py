@@ -1,10 +1,10 @@
 import pytest
 import torch
+
+from effbench.errors import InvalidTechnique
 from effbench_techniques.optimization_centric.learning_rate.step_decay import step_decay
 from schedule import PEAK, factors, progresses
 from toy import vectors
-
-from effbench.errors import InvalidTechnique
 
 
 def test_the_rate_is_the_formula_at_every_step() -> None:

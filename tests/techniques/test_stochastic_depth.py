@@ -1,12 +1,12 @@
 import pytest
 import torch
-from effbench_techniques.model_centric.curriculum.stochastic_depth import scaled, stochastic_depth, thinned
 from torch.utils.flop_counter import FlopCounterMode
-from toy import begun, first_batch, images, random_numbers, run, same, state, tokens, vectors
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import residuals
 from effbench.train import share, start
+from effbench_techniques.model_centric.curriculum.stochastic_depth import scaled, stochastic_depth, thinned
+from toy import begun, first_batch, images, random_numbers, run, same, state, tokens, vectors
 
 
 def test_the_expectation_of_a_branch_is_its_output() -> None:

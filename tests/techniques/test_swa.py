@@ -2,15 +2,15 @@ import copy
 
 import pytest
 import torch
+
+from effbench.errors import Conflict, InvalidTechnique
+from effbench.surgery import operate
+from effbench.techniques import compose
 from effbench_techniques.optimization_centric.averaged_weights.ema import ema
 from effbench_techniques.optimization_centric.averaged_weights.swa import swa
 from effbench_techniques.optimization_centric.learning_rate.wsd import wsd
 from schedule import factors, progresses
 from toy import begun, flat, images, run, same, tokens, vectors
-
-from effbench.errors import Conflict, InvalidTechnique
-from effbench.surgery import operate
-from effbench.techniques import compose
 
 
 def test_what_is_evaluated_is_the_mean_of_all_weights_since_the_start() -> None:

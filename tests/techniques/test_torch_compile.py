@@ -2,21 +2,21 @@ import copy
 
 import pytest
 import torch
-from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
-from effbench_techniques.model_centric.curriculum.stochastic_depth import stochastic_depth
-from effbench_techniques.optimization_centric.averaged_weights.ema import ema
-from effbench_techniques.system_centric.model.activation_checkpointing import activation_checkpointing
-from effbench_techniques.system_centric.model.fsdp import fsdp
-from effbench_techniques.system_centric.optimization.torch_compile import torch_compile
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
-from toy import CLASSES, flat, images, run, same, tokens, vectors
 
 from effbench.errors import Conflict, InvalidTechnique, NotApplicable
 from effbench.models import Network
 from effbench.optimizers import sgd
 from effbench.techniques import compose
 from effbench.train import start
+from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
+from effbench_techniques.model_centric.curriculum.stochastic_depth import stochastic_depth
+from effbench_techniques.optimization_centric.averaged_weights.ema import ema
+from effbench_techniques.system_centric.model.activation_checkpointing import activation_checkpointing
+from effbench_techniques.system_centric.model.fsdp import fsdp
+from effbench_techniques.system_centric.optimization.torch_compile import torch_compile
+from toy import CLASSES, flat, images, run, same, tokens, vectors
 
 TRACED = {"backend": "aot_eager"}  # traces forward and backward, and runs the graphs as they are
 KNOWN = {

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from toy import flat, images, masked_tokens, run, same, texts, tokens, vectors
 
 

@@ -1,11 +1,11 @@
 import pytest
 import torch
+
+from effbench.errors import NotApplicable
 from effbench_techniques.data_centric.regularization import trivialaugment as module
 from effbench_techniques.data_centric.regularization.randaugment import operated
 from effbench_techniques.data_centric.regularization.trivialaugment import trivialaugment
 from toy import begun, first_batch, images, run, same, vectors
-
-from effbench.errors import NotApplicable
 
 
 def test_each_image_has_one_operation_all_as_often_and_every_strength(monkeypatch) -> None:

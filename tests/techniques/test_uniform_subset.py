@@ -2,10 +2,10 @@ import itertools
 
 import pytest
 import torch
-from effbench_techniques.data_centric.sampling.uniform_subset import uniform_subset
-from toy import begun, run, same, vectors
 
 from effbench.errors import InvalidTechnique
+from effbench_techniques.data_centric.sampling.uniform_subset import uniform_subset
+from toy import begun, run, same, vectors
 
 
 def epochs(options, count: int, seed: int = 0, kept=None):

@@ -2,11 +2,11 @@ import math
 
 import pytest
 import torch
+
+from effbench.errors import InvalidTechnique
 from effbench_techniques.optimization_centric.learning_rate.wsd import wsd
 from schedule import ends_decayed, factors, progresses
 from toy import flat, run, vectors
-
-from effbench.errors import InvalidTechnique
 
 
 def test_the_rate_is_a_trapezoid_at_every_step() -> None:

@@ -1,13 +1,13 @@
 import pytest
 import torch
-from effbench_techniques.model_centric.compression.low_rank_factorization import low_rank_factorization
-from effbench_techniques.model_centric.initialization.zero_init_residual import zero_init_residual
-from toy import images, masked_tokens, random_numbers, run, state, tokens, vectors
 
 from effbench.errors import NotApplicable
 from effbench.models import residuals
 from effbench.techniques import compose
 from effbench.train import start
+from effbench_techniques.model_centric.compression.low_rank_factorization import low_rank_factorization
+from effbench_techniques.model_centric.initialization.zero_init_residual import zero_init_residual
+from toy import images, masked_tokens, random_numbers, run, state, tokens, vectors
 
 
 @pytest.mark.parametrize("toy", [images, tokens, masked_tokens])

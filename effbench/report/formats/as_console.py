@@ -33,13 +33,22 @@ _RULE = "\N{BOX DRAWINGS LIGHT HORIZONTAL}"
 def to_console(tables: Sequence[Table], screen: Screen | None = None) -> str:
     """Write tables for a console, by default standard output as it is.
 
-    Where the console is too narrow, optional columns are left out, and a line says so.
+    Where the console is too narrow, optional columns are left out, and a line says so. What is to be said of every
+    table is said once, below the last.
     """
     screen = Screen.of() if screen is None else screen
-    return "\n\n\n".join("\n".join(_lines(table, screen)) for table in tables)
+    shared = [remark for remark in tables[0].remarks if _is_of_all(remark, tables)] if len(tables) > 1 else []
+    parts = ["\n".join(_lines(table, screen, shared)) for table in tables]
+    if shared:
+        parts.append("\n".join(_remarks(shared, screen)[1:]))
+    return "\n\n\n".join(parts)
 
 
-def _lines(table: Table, screen: Screen) -> list[str]:
+def _is_of_all(remark: Remark, tables: Sequence[Table]) -> bool:
+    return all(remark in table.remarks for table in tables)
+
+
+def _lines(table: Table, screen: Screen, shared: Sequence[Remark]) -> list[str]:
     shown, columns = _fitted(table, screen)
     titles, *body = zip(*columns, strict=True)
     title, caption = screen.show(table.title), screen.show(table.caption)
@@ -57,7 +66,7 @@ def _lines(table: Table, screen: Screen) -> list[str]:
     if left_out := [column.title for column in table.columns if column not in shown]:
         hint = f"No room for: {', '.join(left_out)}. Widen the console, or write a file."
         lines += ["", *_wrapped(hint, screen, "dim")]
-    return lines + _remarks(table.remarks, screen)
+    return lines + _remarks([remark for remark in table.remarks if remark not in shared], screen)
 
 
 def _fitted(table: Table, screen: Screen) -> tuple[list[Column], list[list[str]]]:

@@ -50,6 +50,7 @@ def schedule_free(recipe: Recipe, *, lr: float = 1e-2, momentum: float = 0.9, wa
         raise InvalidTechnique(f"schedule_free: momentum is {momentum}; it should be a share between 0 and 1")
     if not 0.0 <= warmup < 1.0:
         raise InvalidTechnique(f"schedule_free: warmup is {warmup}; it should be a share from 0 (none), below 1")
+
     def build(model: nn.Module) -> Optimizer:
         baseline = recipe.optimizer(model).param_groups
         groups = [{"params": g["params"], "weight_decay": g["weight_decay"] * g["lr"] / lr} for g in baseline]

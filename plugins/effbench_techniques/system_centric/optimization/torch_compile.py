@@ -45,6 +45,7 @@ def torch_compile(recipe: Recipe, *, backend: str = "inductor") -> Recipe:
 
     def place(model: nn.Module) -> nn.Module:
         placed = recipe.placement(model)
+        torch.compiler.reset()  # or what former runs in this process compiled would count against torch's limit
         model.compile(backend=backend, fullgraph=True)
         return placed
 
