@@ -28,13 +28,8 @@ LAYERS: list[tuple[str, set[str]]] = [
         {"averages", "clock", "distributed", "recipe", "techniques", "terms", "schedules", "optimizers", "surgery"},
     ),
     ("training", {"train", "pricing", "meters"}),
-<<<<<<< HEAD
     ("things", {"aside", "models", "data", "workloads", "toys", "laws"}),
-    ("trial", {"identity", "machine", "trial", "course", "calibrate"}),
-=======
-    ("things", {"models", "data", "workloads", "toys", "laws"}),
     ("trial", {"identity", "machine", "trial", "course", "metering", "calibrate"}),
->>>>>>> main
     ("running", {"plugins", "suite", "suite_file", "execution", "outcomes", "planning", "prices", "runner"}),
     ("looking", {"analysis", "report"}),
     (
