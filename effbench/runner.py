@@ -117,7 +117,7 @@ def run_suite(
             place.start()  # it gets ready while this process reads data; else there may be nothing left to do
         planning.use_copies(settings, plugins)
         cells = planning.cells_of(suite, plugins, settings)
-        store.write_json("suite", dataclasses.asdict(suite))
+        store.write_json("suite", {**dataclasses.asdict(suite), "path": Path(suite.path).name})
         known = prices.measure(run, cells)
         todo = _take_over(run, planning.plan(suite, cells, known, done, plugins, settings))
         run.observers.tell("effbench_suite_started", suite=suite.name, trials=[trial for trial, _ in todo])

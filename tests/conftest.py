@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,9 @@ import pytest
 
 from effbench.execution import Limits
 from effbench.execution.local import Local
+
+with contextlib.suppress(ImportError):
+    import setuptools  # noqa: F401 - it replaces distutils, and fails where something else had imported that before
 
 MISBEHAVING = Path(__file__).parent / "strangers" / "misbehaving.py"
 
