@@ -21,6 +21,7 @@ from effbench.models.transformer import FeedForward
     "arXiv:2101.03961",
     claim="7 times faster to the quality of T5-Base at equal FLOPs per token",
     after=["glu_ffn", "relu_squared"],  # experts are copies of what the layer has become
+    conflicts={"torch_compile": "which experts compute depends on the data, and the graph would break there"},
     title="Switch transformer",
 )
 def moe_switch(recipe: Recipe, *, experts: int = 4, capacity: float = 1.25, balance: float = 0.01) -> Recipe:
