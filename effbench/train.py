@@ -93,12 +93,15 @@ def take_step(training: Training, positions: Positions) -> None:
     size = recipe.batch_size(training.progress)
     batch = recipe.transform(recipe.loader(positions.take(size), training), training)
     ledger.switch("forward_backward")
-    training.losses = recipe.gradient(training, share(batch, training))
+    tokens = size * tokens_per_example(batch)
+    batch = share(batch, training)
+    training.losses = recipe.gradient(training, batch)
+    del batch  # so that the optimizer works in memory that is still in the caches
     ledger.switch("update")
     recipe.update(training)
     training.step += 1
     training.examples += size
-    training.tokens += size * tokens_per_example(batch)
+    training.tokens += tokens
 
 
 def set_rate(training: Training, factor: float) -> None:
