@@ -3,11 +3,11 @@
 import math
 
 import pytest
-from record_factory import record, several, study
 
 from effbench.analysis.comparison import compare
 from effbench.analysis.verdicts import Verdict
 from effbench.errors import UnknownName
+from record_factory import record, several, study
 
 BASELINE = [0.80, 0.82, 0.81, 0.83, 0.79]
 

@@ -2,10 +2,9 @@
 
 import math
 
-from record_factory import record
-
 from effbench.analysis.frame import load_results, to_frame
 from effbench.store import Store
+from record_factory import record
 
 NAMES = ["None", "NA", "nan", "0012e3", "1E10", "42924e28", "0012", "1.10", "true"]
 

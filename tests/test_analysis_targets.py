@@ -3,9 +3,9 @@
 import math
 
 import pytest
-from record_factory import curve, record
 
 from effbench.analysis.targets import spent_at_target, time_to_target
+from record_factory import curve, record
 
 
 def row(spent, value):

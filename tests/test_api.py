@@ -6,11 +6,11 @@ import threading
 
 import pandas as pd
 import pytest
-from running import MISBEHAVING, make_suite, run, suite_file
 
 import effbench
 from effbench import api, machine
 from effbench.errors import EffbenchError, InvalidBudget, InvalidSuite, UnknownName
+from running import MISBEHAVING, make_suite, run, suite_file
 
 
 def test_a_suite_becomes_a_frame(tmp_path, monkeypatch, capsys):

@@ -8,7 +8,6 @@ from functools import partial
 
 import pytest
 import torch
-from running import by_label, log_of, make_suite, only, run, strange_plugins
 
 from effbench import calibrate, hookimpl, prices
 from effbench.pricing import Price, Trouble
@@ -16,6 +15,7 @@ from effbench.records import label
 from effbench.sets import parse_set
 from effbench.switches import Switches
 from effbench.techniques import compose
+from running import by_label, log_of, make_suite, only, run, strange_plugins
 
 
 def measured(*sets: str, unit: str = "flop", rounds: int = 5) -> dict[str, Price | Trouble]:

@@ -10,7 +10,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from record_factory import record
 
 from effbench import catalogue, cli, plugins
 from effbench.commands import check, completion, layout
@@ -21,6 +20,7 @@ from effbench.report.console import Screen, display_width
 from effbench.store import Store
 from effbench.taxonomy import LEAVES
 from effbench.verbs import KINDS, VERBS
+from record_factory import record
 
 WIDE = Screen(width=120)
 

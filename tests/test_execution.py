@@ -8,6 +8,12 @@ import socket
 import time
 
 import pytest
+
+from effbench.errors import EffbenchError
+from effbench.execution import Job, Limits
+from effbench.execution.channel import Channel
+from effbench.execution.local import Local
+from effbench.store import Store
 from running import (
     MISBEHAVING,
     by_label,
@@ -20,12 +26,6 @@ from running import (
     survivors,
     wait_for,
 )
-
-from effbench.errors import EffbenchError
-from effbench.execution import Job, Limits
-from effbench.execution.channel import Channel
-from effbench.execution.local import Local
-from effbench.store import Store
 
 
 def test_a_hanging_trial_is_stopped_at_its_deadline(server, tmp_path):

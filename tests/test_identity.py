@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import strange_plugins
 
 import effbench
 from effbench import identity
 from effbench.trial import Trial
+from running import strange_plugins
 
 ASKED = Trial("s", "toy", {"slow": {"seconds": 0.1}}, 0, "20 steps", {"unit": "flop", "phases": [1.0]})
 

@@ -6,10 +6,10 @@ import datetime as dt
 import re
 
 import pytest
-from record_factory import record
 
 from effbench import machine
 from effbench.outcomes import doubts, how_it_ended
+from record_factory import record
 
 
 def test_the_machine_is_named():

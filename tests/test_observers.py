@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pluggy
 import pytest
-from running import make_suite, run, strange_plugins
 
 from effbench import hookimpl, hookspecs
 from effbench.observers import Observers
+from running import make_suite, run, strange_plugins
 
 
 def heard_by(*observers) -> tuple[Observers, list[str]]:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from record_factory import record
-from running import make_suite, strange_plugins
 
 from effbench import planning
 from effbench.budget import Budget
@@ -17,6 +15,8 @@ from effbench.planning import Cell, Settings, cells_of, in_running_order, plan, 
 from effbench.pricing import Phase, Price, Trouble
 from effbench.records import Record
 from effbench.trial import Trial
+from record_factory import record
+from running import make_suite, strange_plugins
 
 
 def planned(suite, done=None, settings=None, prices=None):

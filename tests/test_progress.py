@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 
 import pytest
-from record_factory import record
 from rich.console import Console
 from wcwidth import wcswidth
 
 from effbench.report.eta import Pace, duration, stopwatch
 from effbench.report.progress import Lines, Screen, observer, outcome
 from effbench.trial import Trial
+from record_factory import record
 
 
 def trial(name: str = "", seed: int = 0, workload: str = "toy") -> Trial:

@@ -6,9 +6,9 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from record_factory import record
 
 from effbench.records import Record, canonical, label, plain
+from record_factory import record
 
 
 def strict(text):

@@ -7,13 +7,13 @@ import math
 import time
 
 import pytest
-from running import by_label, log_of, make_suite, only, run, strange_plugins
 
 from effbench import hookimpl
 from effbench.errors import EffbenchError
 from effbench.records import Record, label
 from effbench.sets import parse_set
 from effbench.store import Store
+from running import by_label, log_of, make_suite, only, run, strange_plugins
 
 
 class Listener:

