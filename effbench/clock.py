@@ -26,15 +26,25 @@ _DIGITS = 9  # of progress: a million prices add up to it, in spite of rounding
 
 
 class Ledger:
-    """Wall seconds by line, and CPU seconds on and off the clock.
+    """Wall seconds by line, CPU seconds in all, and those that the budget paid for where somebody asks for them.
 
     now: monotonic wall clock, seconds.
-    cpu: CPU clock of this process, seconds; asking it is a system call, so it is asked at the border alone.
+    cpu: CPU clock of this process, seconds; asking it is a system call, so no step does that for nothing.
     since: `now()` at which the first line, set-up, began; default: now.
     synchronize: waits until the device has done what it was told, before a total is read.
     """
 
-    __slots__ = ("_cpu", "_line", "_now", "_since_cpu", "_since_wall", "_synchronize", "cpu", "wall")
+    __slots__ = (
+        "_cpu",
+        "_line",
+        "_now",
+        "_paid",
+        "_since_cpu",
+        "_since_wall",
+        "_start_cpu",
+        "_synchronize",
+        "wall",
+    )
 
     def __init__(
         self,
@@ -45,9 +55,10 @@ class Ledger:
     ) -> None:
         self._now, self._cpu, self._synchronize = now, cpu, synchronize
         self.wall = dict.fromkeys(OFF_THE_CLOCK + ON_THE_CLOCK, 0.0)
-        self.cpu = {"on the clock": 0.0, "off the clock": 0.0}
         self._line = "setup"
-        self._since_wall, self._since_cpu = now() if since is None else since, cpu()
+        self._since_wall, self._start_cpu = now() if since is None else since, cpu()
+        self._paid: float | None = None  # CPU seconds on the clock, once somebody has asked
+        self._since_cpu = self._start_cpu
 
     def switch(self, line: str) -> str:
         """Charge the time since the last switch to the line that was open, open `line`, return the former.
@@ -61,16 +72,19 @@ class Ledger:
         if paid is not _IS_PAID[former]:
             if self._synchronize is not None:
                 self._synchronize()
-            self._charge_cpu()
+            if self._paid is not None:
+                self._charge_cpu()
         now = self._now()
         self.wall[former] += now - self._since_wall
         self._line, self._since_wall = line, now
         return former
 
-    def _charge_cpu(self) -> None:
-        cpu = self._cpu()
-        self.cpu["on the clock" if _IS_PAID[self._line] else "off the clock"] += cpu - self._since_cpu
-        self._since_cpu = cpu
+    def _charge_cpu(self) -> float:
+        paid, cpu = self._paid or 0.0, self._cpu()
+        if self._paid is not None and _IS_PAID[self._line]:
+            paid += cpu - self._since_cpu
+        self._paid, self._since_cpu = paid, cpu
+        return paid
 
     @contextmanager
     def line(self, line: str) -> Iterator[None]:
@@ -91,14 +105,16 @@ class Ledger:
         return sum(self.wall[line] for line in ON_THE_CLOCK)
 
     def spent_cpu(self) -> float:
-        """Return the CPU seconds that the budget paid for so far."""
-        self._charge_cpu()
-        return self.cpu["on the clock"]
+        """Return the CPU seconds that the budget paid for since this was first asked: 0 then."""
+        return self._charge_cpu()
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU seconds in all, on the clock and off it."""
+        return self._cpu() - self._start_cpu
 
     def close(self) -> None:
         """Charge what is still open, so that the sums are complete."""
         self.switch(self._line)
-        self._charge_cpu()
 
 
 class Clock(Protocol):

@@ -80,7 +80,7 @@ def train_and_judge(
         check_every = _CHECK_ON_GPU if trial.device.startswith("cuda") else 1
         _run_course(Course(workload, training, budget, clock, record, own_hear, check_every), plugins)
         own_ledger.close()
-        record.cpu_seconds = group.sum_float(sum(own_ledger.cpu.values()))
+        record.cpu_seconds = group.sum_float(own_ledger.cpu_seconds())
 
     in_processes(trial.processes, body, torch.device(trial.device))
 

@@ -109,7 +109,7 @@ def run(trial: Trial, plugins: Plugins, hear: Hear = nobody, since: float | None
                 traceback.print_exc()  # into the trial's own log: where it failed, or where it hung
     ledger.close()
     record.ledger = dict(ledger.wall)
-    record.cpu_seconds = record.cpu_seconds or sum(ledger.cpu.values())
+    record.cpu_seconds = record.cpu_seconds or ledger.cpu_seconds()
     record.environment |= machine.disturbance()
     record.finished = machine.now()
     if (found := torch.get_num_threads()) != trial.threads:

@@ -57,6 +57,7 @@ def cpu() -> Time:
 
 def test_every_moment_belongs_to_one_line(wall, cpu):
     ledger = Ledger(wall, cpu)
+    assert ledger.spent_cpu() == 0
     for seconds, line in enumerate((*ON_THE_CLOCK, *OFF_THE_CLOCK), start=1):
         ledger.switch(line)
         wall += seconds
@@ -69,7 +70,7 @@ def test_every_moment_belongs_to_one_line(wall, cpu):
         "idle": 9,
     }
     assert sum(ledger.wall.values()) == wall() - 100.0
-    assert sum(ledger.cpu.values()) == cpu() - 100.0
+    assert ledger.cpu_seconds() == cpu() - 100.0
     assert ledger.spent_wall() == 1 + 2 + 3 + 4
     assert ledger.spent_cpu() == (1 + 2 + 3 + 4) / 2
 
@@ -158,7 +159,7 @@ def test_the_ledger_reads_clocks_that_no_one_can_set_back(monkeypatch):
     ledger = Ledger()
     ledger.switch("data")
     ledger.switch("idle")
-    assert all(0 <= seconds < 60 for seconds in (*ledger.wall.values(), *ledger.cpu.values()))
+    assert all(0 <= seconds < 60 for seconds in (*ledger.wall.values(), ledger.cpu_seconds()))
     assert next(jumping) == 1e9  # nobody asked
 
 
@@ -189,6 +190,7 @@ def test_clocks_of_time_read_the_ledger(wall, cpu):
     ledger = Ledger(wall, cpu)
     begun = start(TOYS["vectors"](), 0, ledger=ledger)
     ledger.switch("data")
+    assert CpuClock().spent(begun) == 0
     wall += 3
     cpu += 2
     ledger.switch("evaluation")
@@ -198,12 +200,22 @@ def test_clocks_of_time_read_the_ledger(wall, cpu):
     assert CpuClock().spent(begun) == 2
 
 
+def test_the_cpu_clock_is_asked_in_no_step_where_the_budget_does_not_want_it(wall):
+    asked = []
+    ledger = Ledger(wall, lambda: float(len(asked.append(None) or asked)))
+    for _ in range(10):
+        ledger.switch("data")
+        ledger.switch("idle")
+    assert len(asked) == 1  # when it was made
+
+
 def test_cpu_seconds_are_added_up_over_the_processes():
     def body(group):
         cpu = Time()
         ledger = Ledger(Time(), cpu)
         begun = start(TOYS["vectors"](), 0, ledger=ledger, group=group)
         ledger.switch("data")
+        assert CpuClock().spent(begun) == 0
         cpu += 1.0 + group.rank
         return CpuClock().spent(begun)
 
