@@ -3,9 +3,10 @@ import torch
 
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import Residual
+from effbench.models.experts import Added, Experts, most_probable
 from effbench.techniques import compose
 from effbench.train import share
-from effbench_techniques.model_centric.architecture.moe_switch import Added, Switch, moe_switch
+from effbench_techniques.model_centric.architecture.moe_switch import moe_switch
 from effbench_techniques.model_centric.architecture.relu_squared import relu_squared
 from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
 from toy import begun, first_batch, images, random_numbers, run, tokens
@@ -15,9 +16,9 @@ def dense():
     return begun(tokens()).model.blocks[0].feed_forward
 
 
-def sparse(experts: int = 4, capacity: float = 1e9) -> Switch:
+def sparse(experts: int = 4, capacity: float = 1e9) -> Experts:
     torch.manual_seed(0)
-    layer = Switch(dense(), experts, capacity)
+    layer = Experts(dense(), experts, most_probable, capacity)
     torch.nn.init.normal_(layer.router.weight)  # decided tokens
     return layer
 
@@ -96,7 +97,7 @@ def test_it_enters_the_gradient_with_its_factor_whatever_the_parts_of_the_batch(
 
 def test_it_is_not_added_where_no_gradient_is_computed_and_is_gone_after_the_step() -> None:
     training = run(moe_switch.apply(tokens(), {}), 3)
-    layers = [module for module in training.model.modules() if isinstance(module, Switch)]
+    layers = [module for module in training.model.modules() if isinstance(module, Experts)]
     assert [layer.balance for layer in layers] == [0.0, 0.0]
     assert all(weight.isfinite().all() for weight in training.model.parameters())
 
@@ -105,7 +106,7 @@ def test_every_expert_has_a_gradient_even_without_a_token() -> None:
     recipe = moe_switch.apply(tokens(), {"experts": 8})
     training = begun(recipe)
     for layer in training.model.modules():
-        if isinstance(layer, Switch):
+        if isinstance(layer, Experts):
             torch.nn.init.zeros_(layer.router.weight)  # all to the first
     recipe.gradient(training, share(first_batch(recipe, training), training))
     assert all(weight.grad is not None for weight in training.model.parameters())

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from typing import Any
 
-import torch
-from torch import Tensor, nn
-
-from effbench import Batch, Recipe, Training, technique
+from effbench import Recipe, technique
 from effbench.errors import InvalidTechnique
+from effbench.models.experts import Experts, balanced, most_probable
 from effbench.models.replacing import replacing
 from effbench.models.transformer import FeedForward
 
@@ -48,87 +44,8 @@ def moe_switch(recipe: Recipe, *, experts: int = 4, capacity: float = 1.25, bala
     if not 0.0 <= balance < math.inf:
         raise InvalidTechnique(f"moe_switch: balance is {balance}; it should be a finite factor, 0 or more")
 
-    def gradient(training: Training, batch: Batch) -> Tensor:
-        """Let the loss of balance count as much as this part of the step does."""
-        layers = [module for module in training.model.modules() if isinstance(module, Switch)]
-        share = balance * float(batch.weight.sum())
-        for layer in layers:
-            layer.balance = share
-        try:
-            return recipe.gradient(training, batch)
-        finally:
-            for layer in layers:
-                layer.balance = 0.0
+    def sparse(layer: FeedForward) -> Experts:
+        return Experts(layer, experts, most_probable, capacity)
 
     otherwise = "moe_switch replaces a transformer's feed-forward layers, and this model has none"
-    return replacing(recipe, FeedForward, lambda layer: Switch(layer, experts, capacity), otherwise).wrap(
-        gradient=gradient
-    )
-
-
-class Switch(nn.Module):
-    """Experts as a residual branch: each token is transformed by one of them, or by none.
-
-    balance: what the balance of the experts counts in the gradient, as long as one is computed.
-    """
-
-    def __init__(self, layer: FeedForward, experts: int, capacity: float) -> None:
-        super().__init__()
-        width = layer.first.in_features if isinstance(layer.first, nn.Linear) else layer.norm.weight.numel()
-        self.capacity, self.balance = capacity, 0.0
-        self.norm = layer.norm
-        self.router = nn.Linear(width, experts, bias=False)
-        nn.init.normal_(self.router.weight, std=0.1 / math.sqrt(width))  # the paper starts a tenth as large as usual
-        self.first = nn.ModuleList([layer.first, *(redrawn(layer.first) for _ in range(experts - 1))])
-        self.activation = layer.activation
-        self.last = nn.ModuleList([layer.last, *(redrawn(layer.last) for _ in range(experts - 1))])
-
-    def shortcut(self, x: Tensor) -> Tensor:
-        """Return `x` as it is."""
-        return x
-
-    def residual(self, x: Tensor) -> Tensor:
-        """Send each token to its expert; (B, T, C) -> (B, T, C)."""
-        tokens = self.norm(x).flatten(0, 1)
-        chances = self.router(tokens).float().softmax(1)  # (N, E) of N tokens
-        best, chosen = chances.max(1)
-        experts = chances.shape[1]
-        room = math.ceil(self.capacity * len(tokens) / experts) if self.training else len(tokens)
-        mixed = torch.zeros_like(x.flatten(0, 1))
-        for number, (first, last) in enumerate(zip(self.first, self.last, strict=True)):
-            sent = (chosen == number).nonzero()[:, 0][:room]
-            said = last(self.activation(first(tokens[sent])))  # of no token as well: every expert has a gradient
-            mixed = mixed.index_copy(0, sent, (said * best[sent, None]).to(mixed.dtype))
-        if self.balance and torch.is_grad_enabled():
-            used = torch.bincount(chosen, minlength=experts) / len(tokens)
-            loss = experts * (used * chances.mean(0)).sum()
-            mixed = Added.apply(mixed, loss, self.balance)  # type: ignore[no-untyped-call]
-        return mixed.view_as(x)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Add the branch to `x`."""
-        return x + self.residual(x)
-
-
-class Added(torch.autograd.Function):
-    """Hands `x` on, and lets `loss` have the gradient `factor`, as if `factor * loss` were added to the loss."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, loss: Tensor, factor: float) -> Tensor:
-        """Return `x`."""
-        ctx.factor, ctx.shape, ctx.dtype = factor, loss.shape, loss.dtype
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Return the slopes of `x`, of the loss, and of the factor, which has none."""
-        return slope, torch.full(ctx.shape, ctx.factor, dtype=ctx.dtype, device=slope.device), None
-
-
-def redrawn(layer: nn.Module) -> nn.Module:
-    """Return a copy with weights of its own that are as large."""
-    made = copy.deepcopy(layer)
-    for weight in made.parameters():
-        if weight.ndim > 1:
-            nn.init.normal_(weight, std=float(weight.detach().std()))
-    return made
+    return replacing(recipe, FeedForward, sparse, otherwise).wrap(gradient=balanced(recipe.gradient, balance))
