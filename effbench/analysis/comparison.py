@@ -35,6 +35,7 @@ class SetResult:
     p_adjusted: float | None  # by Holm, over the sets of this table
     verdict: Verdict | None  # None for the baseline
     best: bool
+    is_under_floor: bool  # its difference is no larger than what the baseline shows against itself
     time_to_target: TimeToTarget | None
     examples_per_second: Estimate
     relative_speed: float | None  # to the baseline: geometric mean of the ratios of paired seeds
@@ -64,6 +65,7 @@ class Comparison:
     group: Group
     measure: Measure
     confidence: float
+    noise_floor: float  # in units of the measure; 0 where no A/A run tells
     results: Sequence[SetResult]
     caveats: Sequence[str]  # what the numbers cannot vouch for
 
@@ -122,11 +124,12 @@ def _compared(group: Group, chosen: Measure, confidence: float, noise_floor: flo
                 p_value=difference.p_value if difference else None,
                 p_adjusted=holm.adjusted if holm else None,
                 verdict=said,
+                is_under_floor=difference is not None and abs(difference.mean or 0.0) <= noise_floor,
                 relative_speed=None if each.is_baseline else _relative_speed(each, baseline),
             )
         )
     ranked = sorted(_marked(judged, chosen), key=lambda each: _rank(each, chosen))
-    return Comparison(group, chosen, confidence, ranked, caveats(group, chosen, ranked))
+    return Comparison(group, chosen, confidence, noise_floor, ranked, caveats(group, chosen, ranked))
 
 
 def _measured(records: Sequence[Record], chosen: Measure, planned: int, confidence: float) -> SetResult:
@@ -149,6 +152,7 @@ def _measured(records: Sequence[Record], chosen: Measure, planned: int, confiden
         p_adjusted=None,
         verdict=None,
         best=False,
+        is_under_floor=False,
         time_to_target=time_to_target(tried, confidence),
         examples_per_second=estimate(speeds, confidence),
         relative_speed=None,

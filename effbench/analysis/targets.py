@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from effbench.analysis.intervals import CONFIDENCE, Estimate, estimate
+from effbench.analysis.survival import Median, median_time
 from effbench.records import Record
 
 
@@ -21,29 +22,43 @@ class TimeToTarget:
     reached: int
     seeds: int
     estimate: Estimate  # in the budget's unit
+    times: tuple[float, ...] = ()  # of those that got there
+    censored: tuple[float, ...] = ()  # until when the others were watched in vain; infinite where they broke down
+
+    def median(self, confidence: float = CONFIDENCE) -> Median:
+        """Return the median time, in the budget's unit; a censored run counts as longer than it was watched."""
+        return median_time(self.times, self.censored, confidence)
 
 
-def spent_at_target(record: Record) -> float | None:
-    """Return what was spent, in the budget's unit, when the curve first met the target; None if it never did.
+def spent_at(record: Record, level: float) -> float | None:
+    """Return what was spent, in the budget's unit, when the curve first met `level`; None if it never did.
 
     The curve is taken as straight between two evaluations, so that the result hardly depends on how often a
-    run is evaluated. A target that the first evaluation already meets counts as met there.
+    run is evaluated. A level that the first evaluation already meets counts as met there.
     """
-    if record.target is None or not record.metric:
-        return None
     sign = 1.0 if record.higher_is_better else -1.0
     before: tuple[float, float] | None = None
     for row in record.curve:
         spent, value = row.get("spent", math.nan), row.get(record.metric, math.nan)
         if not (math.isfinite(spent) and math.isfinite(value)):
             continue
-        missing = sign * (record.target - value)
+        missing = sign * (level - value)
         if missing <= 0.0:
             if before is None:
                 return spent
             return before[0] + (spent - before[0]) * before[1] / (before[1] - missing)
         before = spent, missing
     return None
+
+
+def spent_at_target(record: Record) -> float | None:
+    """Return what was spent, in the budget's unit, when the curve first met the record's own target, or None."""
+    return None if record.target is None or not record.metric else spent_at(record, record.target)
+
+
+def seen_for(record: Record) -> float:
+    """Return how much of its budget a run was seen to spend: what it spent, or the last point of its curve."""
+    return max([record.spent, *(row["spent"] for row in record.curve if math.isfinite(row.get("spent", math.nan)))])
 
 
 def time_to_target(records: Sequence[Record], confidence: float = CONFIDENCE) -> TimeToTarget | None:
@@ -53,7 +68,9 @@ def time_to_target(records: Sequence[Record], confidence: float = CONFIDENCE) ->
     """
     if all(record.target is None for record in records):
         return None
-    done = [spent_at_target(record) for record in records if record.status == "ok"]
-    found = [spent for spent in done if spent is not None]
-    complete = len(found) == len(records)
-    return TimeToTarget(len(found), len(records), estimate(found, confidence) if complete else Estimate(0))
+    done = {id(record): spent_at_target(record) for record in records if record.status == "ok"}
+    found = [spent for spent in done.values() if spent is not None]
+    # What broke down will never get there, however long it lasts.
+    short = [seen_for(r) if r.status == "ok" else math.inf for r in records if done.get(id(r)) is None]
+    whole = estimate(found, confidence) if len(found) == len(records) else Estimate(0)
+    return TimeToTarget(len(found), len(records), whole, tuple(found), tuple(short))

@@ -1,0 +1,34 @@
+"""Ratios and their geometric means, with intervals: from Student's t on the logarithms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from effbench.analysis.intervals import CONFIDENCE, estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A geometric mean of ratios with its two-sided interval; of one ratio there is no interval, of none no mean."""
+
+    n: int
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def geometric_mean(ratios: Sequence[float], confidence: float = CONFIDENCE) -> Ratio:
+    """Return the geometric mean of positive ratios; the interval is Student's t on their logarithms.
+
+    Times and losses are skewed and positive, so that a ratio of 2 and one of 1/2 should cancel out, as logarithms do.
+    """
+    found = estimate([math.log(ratio) for ratio in ratios], confidence)
+    return Ratio(found.n, *(None if end is None else math.exp(end) for end in (found.mean, found.low, found.high)))
+
+
+def paired_ratios(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:
+    """Return ours / theirs for each seed at which both are positive and finite."""
+    pairs = [(ours[seed], theirs[seed]) for seed in ours if seed in theirs]
+    return [a / b for a, b in pairs if a > 0.0 and b > 0.0 and math.isfinite(a) and math.isfinite(b)]
