@@ -17,6 +17,7 @@ from torch import nn
 from effbench.budget import Budget
 from effbench.clock import CLOCKS, Clock, Ledger, PricedClock
 from effbench.distributed.group import Group
+from effbench.distributed.parts import parameter_count
 from effbench.errors import Diverged, EffbenchError, UnknownName
 from effbench.metering import read_meters
 from effbench.pricing import PRICED_UNITS, Price
@@ -75,7 +76,7 @@ def train_and_judge(
         record.processes, record.threads = group.size, torch.get_num_threads()
         own_ledger, own_hear = (ledger, hear) if is_first else (Ledger(), nobody)
         training = start(recipe, trial.seed, epoch_examples=len(baseline.dataset), group=group, ledger=own_ledger)
-        record.parameters = sum(p.numel() for p in training.model.parameters())
+        record.parameters = parameter_count(training)
         clock = clock_for(budget, trial.price, plugins)
         check_every = _CHECK_ON_GPU if trial.device.startswith("cuda") else 1
         _run_course(Course(workload, training, budget, clock, record, own_hear, check_every), plugins)

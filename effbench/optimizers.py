@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
 
+from effbench.distributed.parts import clip
 from effbench.recipe import OptimizerFactory, Training, Update
 from effbench.terms import step
 
@@ -98,7 +99,7 @@ def clipped_step(limit: float = 1.0) -> Update:
     """
 
     def update(training: Training) -> None:
-        nn.utils.clip_grad_norm_(training.model.parameters(), limit, foreach=True)
+        clip(training, limit)
         step(training)
 
     return update

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -68,6 +69,13 @@ def backward(training: Training, batch: Batch) -> Tensor:
     weight = batch.weight
     torch.autograd.backward(losses, weight if weight.dtype is losses.dtype else weight.to(losses.dtype))
     return losses.detach()
+
+
+def cut(batch: Batch, count: int) -> list[Batch]:
+    """Cut a batch into `count` parts of nearly equal size, or into as many as have two examples each."""
+    count = max(1, min(count, len(batch) // 2))
+    edges = [len(batch) * i // count for i in range(count + 1)]
+    return [batch[start:end] for start, end in pairwise(edges)]
 
 
 def step(training: Training) -> None:

@@ -12,12 +12,7 @@ UNUSED_PARAMETERS = "unused_parameters"
 
 
 def share_batches(recipe: Recipe, processes: int) -> Recipe:
-    """Return a recipe that trains in `processes` processes, each on its share of every batch.
-
-    All processes draw the same positions, load and transform the same whole batch with the same random numbers, and
-    then the one of rank r takes its examples r, r + processes, ...: so whatever is drawn, mixed or chosen is what one
-    process would have drawn, mixed or chosen. Where another technique changed the sampler, which may then depend on
-    what a process has seen, rank 0 says which positions are drawn.
+    """Return a recipe that trains in `processes` processes, each on its share of every batch: see `deal_batches`.
 
     Gradients are to be averaged over the processes afterwards: weights, which are shares of the whole step, are
     multiplied by the number of processes, so that the average is the gradient of the whole step.
@@ -25,24 +20,48 @@ def share_batches(recipe: Recipe, processes: int) -> Recipe:
     Raises:
         NotApplicable: there are batches with fewer examples than processes.
     """
-    if (smallest := min(recipe.batch_size(0.0), recipe.batch_size(1.0))) < processes:
-        raise NotApplicable(f"{recipe.author} has {processes} processes share batches of {smallest} examples")
+    dealt = deal_batches(recipe, processes, processes)
+
+    def gradient(training: Training, batch: Batch) -> Tensor:
+        return recipe.gradient(training, batch.replace(weight=batch.weight * training.group.size))
+
+    return dealt.wrap(gradient=gradient)
+
+
+def deal_batches(recipe: Recipe, processes: int, shares: int) -> Recipe:
+    """Return a recipe that trains in `processes` processes and cuts each batch into `shares`, for as many of them each.
+
+    All processes draw the same positions, load and transform the same whole batch with the same random numbers, and
+    then one whose share is number s takes the examples s, s + shares, ...: so whatever is drawn, mixed or chosen is
+    what one process would have drawn, mixed or chosen. Shares are dealt to neighbours: the first processes get share 0.
+    Where another technique changed the sampler, which may then depend on what a process has seen, rank 0 says which
+    positions are drawn.
+
+    Weights come as shares of all that all processes have: those of one share sum to `shares / processes` of its part of
+    the step.
+
+    shares: a divisor of `processes`; 1 gives all of them the whole batch.
+
+    Raises:
+        NotApplicable: there are batches with fewer examples than shares.
+    """
+    if (smallest := min(recipe.batch_size(0.0), recipe.batch_size(1.0))) < shares:
+        raise NotApplicable(f"{recipe.author} has {shares} processes share batches of {smallest} examples")
 
     def load(positions: Tensor, training: Training) -> Batch:
         return recipe.loader(training.group.first(positions), training)
 
     def transform(batch: Batch, training: Training) -> Batch:
         whole, group = recipe.transform(batch, training), training.group
-        if len(whole) < group.size:
-            raise NotApplicable(f"a batch of {len(whole)} examples cannot be shared by {group.size} processes")
-        return whole[group.rank :: group.size]
+        if len(whole) < shares:
+            raise NotApplicable(f"a batch of {len(whole)} examples cannot be shared by {shares} processes")
+        return whole[group.rank * shares // group.size :: shares]
 
-    def gradient(training: Training, batch: Batch) -> Tensor:
-        return recipe.gradient(training, batch.replace(weight=batch.weight * training.group.size))
-
-    shared = recipe.swap(processes=processes).wrap(transform=transform, gradient=gradient)
+    dealt = recipe.swap(processes=processes)
+    if shares > 1:
+        dealt = dealt.wrap(transform=transform)
     may_disagree = any(term == "sampler" for _, term, _ in recipe.history)
-    return shared.wrap(loader=load) if may_disagree else shared
+    return dealt.wrap(loader=load) if may_disagree else dealt
 
 
 def check_processes(technique: str, processes: int) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from effbench import Batch, Recipe, Training, technique
 from effbench.errors import InvalidTechnique
+from effbench.terms import cut
 
 
 @technique(
@@ -47,13 +47,6 @@ def gradient_accumulation(recipe: Recipe, *, micro_batches: int = 4) -> Recipe:
         return torch.cat(losses)
 
     return recipe.wrap(gradient=gradient)
-
-
-def cut(batch: Batch, count: int) -> list[Batch]:
-    """Cut a batch into `count` parts of nearly equal size, or into as many as have two examples each."""
-    count = max(1, min(count, len(batch) // 2))
-    edges = [len(batch) * i // count for i in range(count + 1)]
-    return [batch[start:end] for start, end in pairwise(edges)]
 
 
 def unsynchronised(training: Training) -> AbstractContextManager[None]:

@@ -1,0 +1,141 @@
+"""What each device of a pipeline does, in which order: schedules as plain data, and what they cost in slots.
+
+A model is cut into stages, a batch into micro-batches. Stage `device + devices * chunk` lies on `device` as its chunk
+number `chunk`; all schedules but the interleaved one have a single chunk, so that stages and devices are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from typing import Literal, NamedTuple
+
+Kind = Literal["forward", "backward"]
+
+
+class Action(NamedTuple):
+    """One pass of one micro-batch through one chunk."""
+
+    kind: Kind
+    chunk: int
+    micro_batch: int
+
+
+#: (device, devices, micro-batches) -> what the device does, in order.
+Schedule = Callable[[int, int, int], list[Action]]
+
+
+def fill_drain(device: int, devices: int, micro_batches: int) -> list[Action]:  # noqa: ARG001 - the same on all devices
+    """Let all micro-batches go forward, then all of them back, the last one first.
+
+    Huang et al., GPipe, arXiv:1811.06965, figure 2c.
+    """
+    forward = [Action("forward", 0, number) for number in range(micro_batches)]
+    return forward + [Action("backward", 0, number) for number in reversed(range(micro_batches))]
+
+
+def one_forward_one_backward(device: int, devices: int, micro_batches: int) -> list[Action]:
+    """Let each micro-batch go back as early as it can, so that at most `devices - device` are under way.
+
+    Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, arXiv:2006.09503: PipeDream-Flush.
+    """
+    forward = [Action("forward", 0, number) for number in range(micro_batches)]
+    backward = [Action("backward", 0, number) for number in range(micro_batches)]
+    return _alternating(forward, backward, ahead=devices - 1 - device)
+
+
+def interleaved(chunks: int) -> Schedule:
+    """Return the schedule in which each device has `chunks` chunks, one at every turn of the model around the devices.
+
+    Micro-batches go in groups of as many as there are devices, each group through all chunks before the next one. A
+    last group of fewer would leave devices waiting, some for ever.
+
+    Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, arXiv:2104.04473.
+
+    Raises, when it is called:
+        ValueError: the number of micro-batches is no multiple of that of the devices.
+    """
+
+    def schedule(device: int, devices: int, micro_batches: int) -> list[Action]:
+        if micro_batches % devices:
+            raise ValueError(f"{micro_batches} micro-batches do not fill groups of {devices}, as many as devices")
+        groups = [range(first, first + devices) for first in range(0, micro_batches, devices)]
+        forward = [Action("forward", chunk, n) for group in groups for chunk in range(chunks) for n in group]
+        backward = [
+            Action("backward", chunk, n) for group in groups for chunk in reversed(range(chunks)) for n in group
+        ]
+        return _alternating(forward, backward, ahead=(chunks - 1) * devices + 2 * (devices - 1 - device))
+
+    return schedule
+
+
+def _alternating(forward: list[Action], backward: list[Action], ahead: int) -> list[Action]:
+    """Return all actions in order: `ahead` forward, then one forward and one backward in turns, then the rest."""
+    ahead = min(ahead, len(forward))
+    pairs = zip_longest(forward[ahead:], backward[: len(forward) - ahead])
+    turns = [action for pair in pairs for action in pair if action is not None]
+    return forward[:ahead] + turns + backward[len(forward) - ahead :]
+
+
+def timeline(plans: Sequence[Sequence[Action]]) -> list[list[Action | None]]:
+    """Return what each device does in each slot of time, None where it waits, if every action takes one slot.
+
+    A micro-batch enters a stage after it has left the one before, and goes back through it after it has gone back
+    through the one behind, of which the last may turn it back at once.
+
+    plans: what each device does, in order.
+
+    Raises:
+        ValueError: the devices wait for each other for ever.
+    """
+    devices = len(plans)
+    last = max(action.chunk for plan in plans for action in plan) * devices + devices - 1
+    done: dict[tuple[Kind, int, int], int] = {}  # (kind, stage, micro-batch) -> slot
+    rows: list[list[Action | None]] = [[] for _ in plans]
+    at = [0] * devices
+    while any(position < len(plan) for position, plan in zip(at, plans, strict=True)):
+        slot = len(rows[0])
+        for device, plan in enumerate(plans):
+            action = plan[at[device]] if at[device] < len(plan) else None
+            if action is not None and all(done.get(each, slot) < slot for each in needs(action, device, devices, last)):
+                done[action.kind, device + devices * action.chunk, action.micro_batch] = slot
+                at[device] += 1
+                rows[device].append(action)
+            else:
+                rows[device].append(None)
+        if all(row[-1] is None for row in rows):
+            raise ValueError(f"after {slot} slots every device waits for another one")
+    return rows
+
+
+def needs(action: Action, device: int, devices: int, last: int) -> list[tuple[Kind, int, int]]:
+    """Return what must have been done before `action`, as (kind, stage, micro-batch); `last` is the last stage."""
+    stage, number = device + devices * action.chunk, action.micro_batch
+    if action.kind == "forward":
+        return [("forward", stage - 1, number)] if stage else []
+    behind: list[tuple[Kind, int, int]] = [("backward", stage + 1, number)] if stage < last else []
+    return [("forward", stage, number), *behind]
+
+
+def idle_share(rows: Sequence[Sequence[Action | None]]) -> float:
+    """Return the share of all slots in which a device waits: the bubble."""
+    slots = [action for row in rows for action in row]
+    return slots.count(None) / len(slots)
+
+
+def bubble(devices: int, micro_batches: int, chunks: int = 1) -> float:
+    """Return the share of the time in which a device waits, in closed form: (D - 1) / (C M + D - 1).
+
+    It is that of `fill_drain` and `one_forward_one_backward`, with one chunk, and of `interleaved`, if the number of
+    micro-batches is a multiple of that of the devices.
+    """
+    return (devices - 1) / (chunks * micro_batches + devices - 1)
+
+
+def most_under_way(plan: Sequence[Action]) -> int:
+    """Return how many passes at the most a device keeps activations of at a time: gone forward, and not yet back."""
+    under_way = most = 0
+    for action in plan:
+        under_way += 1 if action.kind == "forward" else -1
+        most = max(most, under_way)
+    return most
