@@ -31,6 +31,7 @@ _LOOKS_ONLY = {
     "commands",
     "discovery.py",
     "execution",
+    "factorial.py",
     "hookspecs.py",
     "identity.py",
     "interrupts.py",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -15,7 +15,7 @@ import torch
 from effbench import identity
 from effbench.budget import Budget
 from effbench.errors import DataUnavailable, Refusal, UnknownName
-from effbench.pricing import PRICED_UNITS, Price, Trouble
+from effbench.pricing import PRICED_UNITS, Price, Trouble, baseline_price, number_of_steps
 from effbench.records import Record, canonical, label
 from effbench.store import FINAL
 from effbench.switches import Switches
@@ -25,6 +25,7 @@ from effbench.trial import Trial, what_it_means
 if TYPE_CHECKING:
     from effbench.plugins import Plugins
     from effbench.suite import Suite
+    from effbench.workloads.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,21 +111,30 @@ def cells_of(suite: Suite, plugins: Plugins, settings: Settings) -> list[Cell]:
     for name in suite.workloads:
         workload = plugins.workloads[name]
         baseline = workload.recipe(torch.device(settings.device))
-        budget = Budget.parse(suite.budget_of(workload), more_units=units)
+        budgets = budgets_of(suite, workload, units)
         for techniques in suite.sets:
             try:
                 recipe, order = compose(baseline, techniques, plugins.techniques)
             except Refusal as why:
-                cells.append(Cell(name, techniques, budget, refusal=str(why)))
+                cells += [Cell(name, techniques, budget, refusal=str(why)) for budget in budgets]
             except (Exception, SystemExit) as fault:  # noqa: BLE001 - a stranger's code may raise anything
                 order = in_order(techniques, plugins.techniques)
                 trouble = Trouble(*what_it_means(fault), "".join(traceback.format_exception(fault)))
-                cells.append(Cell(name, techniques, budget, tuple(order), trouble=trouble))
+                cells += [Cell(name, techniques, budget, tuple(order), trouble=trouble) for budget in budgets]
             else:
-                cells.append(Cell(name, techniques, budget, tuple(order), recipe.processes))
+                cells += [Cell(name, techniques, budget, tuple(order), recipe.processes) for budget in budgets]
             finally:
                 plain.throw()
     return cells
+
+
+def budgets_of(suite: Suite, workload: Workload, units: Iterable[str] = ()) -> list[Budget]:
+    """Return all budgets of a workload's trials: the rungs of the ladder, then the steps that they buy the baseline."""
+    rungs = suite.rungs_of(workload, units)
+    if not suite.per_step:
+        return rungs
+    usual = baseline_price(workload.step_seconds)
+    return [*rungs, *(Budget(number_of_steps(usual, rung.amount), "steps") for rung in rungs)]
 
 
 def in_running_order(suite: Suite, cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
@@ -196,9 +206,11 @@ def plan(
     """
     from effbench import prices
 
-    earlier = dict[tuple[str, str, int], Record]()
+    asked = {(cell.workload, str(cell.budget)) for cell in cells}
+    earlier = dict[tuple[str, str, int, str], Record]()
     for record in done.values():
-        earlier[record.workload, canonical(record.techniques), record.seed] = record
+        budget = record.budget if (record.workload, record.budget) in asked else ""  # no longer asked for
+        earlier[record.workload, canonical(record.techniques), record.seed, budget] = record
     planned = []
     for cell, seed in in_running_order(suite, cells):
         try:
@@ -207,7 +219,8 @@ def plan(
             planned.append(Planned(cell, seed, None))
             continue
         trial = trial_of(suite, cell, seed, price, plugins, settings)
-        found = done.get(trial.key) or earlier.get((cell.workload, canonical(cell.techniques), seed))
+        same = (cell.workload, canonical(cell.techniques), seed)
+        found = done.get(trial.key) or earlier.get((*same, str(cell.budget))) or earlier.get((*same, ""))
         if found is not None and found.key == trial.key and found.status in FINAL:
             planned.append(Planned(cell, seed, trial, found))
         else:

@@ -12,7 +12,7 @@ from effbench import identity, machine
 from effbench.execution import Job, Outcome
 from effbench.outcomes import how_it_ended
 from effbench.planning import Cell, Settings, is_priced
-from effbench.pricing import Phase, Price, Trouble
+from effbench.pricing import Trouble, baseline_price
 
 if TYPE_CHECKING:
     from effbench.plugins import Plugins
@@ -47,8 +47,10 @@ def missing(cells: Iterable[Cell], known: Mapping[str, Any], plugins: Plugins, s
     """
     together: dict[tuple[str, str], list[Cell]] = {}
     alone = []
+    seen = set(known)  # a price is of a step, so that the rungs of a ladder share it
     for cell in cells:
-        if is_priced(cell) and not _is_given(cell) and price_key(cell, plugins, settings) not in known:
+        if is_priced(cell) and not _is_given(cell) and (key := price_key(cell, plugins, settings)) not in seen:
+            seen.add(key)
             if cell.processes > 1:
                 alone.append([cell])
             else:
@@ -150,7 +152,6 @@ def price_of(cell: Cell, known: Mapping[str, Any], plugins: Plugins, settings: S
     if not is_priced(cell):
         return None
     if _is_given(cell):
-        step_seconds = plugins.workloads[cell.workload].step_seconds
-        return Price("reference", (Phase(0.0, step_seconds, 1.0, 1.0, 1.0, 0, 0.0),)).to_plain()
+        return baseline_price(plugins.workloads[cell.workload].step_seconds).to_plain()
     entry = known[price_key(cell, plugins, settings)]
     return {part: entry[part] for part in ("unit", "phases", "lumps")}

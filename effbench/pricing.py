@@ -76,6 +76,11 @@ class Price:
         return cls(plain["unit"], phases, tuple((p, cost) for p, cost in plain["lumps"]))
 
 
+def baseline_price(step_seconds: float) -> Price:
+    """Return the price of the baseline, which is what its workload says: reference-seconds a step."""
+    return Price("reference", (Phase(0.0, step_seconds, 1.0, 1.0, 1.0, 0, 0.0),))
+
+
 @dataclass(frozen=True, slots=True)
 class Trouble:
     """Why a set of techniques has no price, and what becomes of its trials."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from effbench import cards
 from effbench.discovery import OWN
-from effbench.suite_file import KEYS, REQUIRED
+from effbench.suite_file import FACTORIAL, KEYS, REQUIRED
 
 if TYPE_CHECKING:
     from effbench.plugins import Plugins
@@ -37,6 +37,17 @@ def suite_schema(techniques: Iterable[Technique], workloads: Iterable[Workload])
         "total": {"type": "string", "pattern": _WALL, "examples": ["10m", "1h30m"]},
         "seeds": _list_of({"type": "integer", "minimum": 0}),
         "workloads": _list_of({"anyOf": [{"enum": names}, {"type": "string"}]}),
+        "ladder": _list_of({"type": "number", "exclusiveMinimum": 0}),
+        "per_step": {"type": "boolean"},
+        "factorial": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["techniques"],
+            "properties": {
+                "techniques": {"description": FACTORIAL["techniques"], **_list_of({"type": "string"}), "minItems": 2},
+                "fraction": {"description": FACTORIAL["fraction"], "enum": [1, 2, 4, 8, 16, 32, 64], "default": 1},
+            },
+        },
         "techniques": {
             "type": "array",
             "uniqueItems": True,

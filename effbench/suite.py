@@ -38,6 +38,9 @@ class Suite:
     budgets: Mapping[str, str] = field(default_factory=dict)  # workload -> budget, where it is not the suite's
     total: str = ""  # wall time of the whole suite; "" is without end
     summary: str = ""
+    ladder: tuple[float, ...] = ()  # shares of the budget to compare at; () is the budget itself alone
+    per_step: bool = False  # compare also at as many steps as the budget buys the baseline
+    factorial: Mapping[str, Any] = field(default_factory=dict)  # what `sets` crosses: techniques, and the fraction run
     path: str = ""  # of the file that it was read from
 
     def __post_init__(self) -> None:
@@ -48,10 +51,16 @@ class Suite:
         """Return the budget of a trial of `workload`, as it is written."""
         return self.budgets.get(workload.name) or self.budget or workload.budget
 
+    def rungs_of(self, workload: Workload, more_units: Iterable[str] = ()) -> list[Budget]:
+        """Return the budgets at which `workload` is compared, as the ladder lists them."""
+        whole = Budget.parse(self.budget_of(workload), more_units=more_units)
+        return [Budget(share * whole.amount, whole.unit) for share in self.ladder] or [whole]
+
     @property
     def trials(self) -> int:
         """How many trials there are."""
-        return len(self.workloads) * len(self.sets) * len(self.seeds)
+        rungs = max(1, len(self.ladder)) * (2 if self.per_step else 1)
+        return len(self.workloads) * len(self.sets) * len(self.seeds) * rungs
 
     @property
     def total_seconds(self) -> float | None:
@@ -109,12 +118,16 @@ def faults(suite: Suite, plugins: Plugins) -> Iterator[tuple[Place, str]]:
     for position, seed in enumerate(suite.seeds):
         if not 0 <= seed < _SEEDS:
             yield ("seeds", position), f"seeds: {seed} should be a whole number from 0 to 2**63 - 1"
+    yield from _listed("ladder", suite.ladder, may_be_empty=True)
+    for position, share in enumerate(suite.ladder):
+        if not 0.0 < share < math.inf:
+            yield ("ladder", position), f"ladder: {literal(share)} is no positive share of the budget, such as 0.5 or 2"
     yield from _wrong_budgets(suite, plugins)
     yield from _wrong_sets(suite.sets[1:], plugins)
 
 
-def _listed(key: str, values: Sequence[Any]) -> Iterator[tuple[Place, str]]:
-    if not values:
+def _listed(key: str, values: Sequence[Any], *, may_be_empty: bool = False) -> Iterator[tuple[Place, str]]:
+    if not values and not may_be_empty:
         yield (key,), f"{key} = []: list at least one"
     for position, value in enumerate(values):
         if value in values[:position]:
@@ -136,7 +149,10 @@ def _wrong_budgets(suite: Suite, plugins: Plugins) -> Iterator[tuple[Place, str]
         except EffbenchError as wrong:
             yield place, str(wrong)
             continue
-        if budget.is_wall and budget.amount > total:
+        if suite.per_step and budget.unit != "reference":
+            why = f"per_step: the steps that {key} = {literal(text)} buys are known only for reference-seconds"
+            yield ("per_step",), why
+        if budget.is_wall and budget.amount * max(suite.ladder, default=1.0) > total:
             why = f"total = {literal(suite.total)} is less than {key} = {literal(text)}, which is for one trial"
             yield ("total",), why
 

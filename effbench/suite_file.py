@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from effbench.budget import Budget
 from effbench.errors import EffbenchError, InvalidSuite, UnknownName
+from effbench.factorial import factorial_sets
+from effbench.records import canonical
 from effbench.suite import Set, Suite, faults
 from effbench.toml import Place, lines, literal
 
@@ -23,7 +25,15 @@ KEYS: dict[str, str] = {
     "total": "wall time of the whole suite, such as '10m'; trials that cannot start in time are not started",
     "seeds": "seeds of the trials: the same seed has the same initial weights and example order in all techniques",
     "workloads": "names of the workloads to train on",
+    "ladder": "shares of the budget to compare at, such as [0.5, 1, 2]; the baseline is trained anew for each",
+    "per_step": "whether to compare also at as many steps as the budget buys the baseline, so that cost is left out",
+    "factorial": "techniques to cross, on and off, for their main effects and pairwise interactions",
     "techniques": "sets of techniques to compare, a table each; the baseline is always there",
+}
+#: key of `[factorial]` -> what it is.
+FACTORIAL: dict[str, str] = {
+    "techniques": "one technique each, with its options: 'mixup', 'ema(decay=0.9)'",
+    "fraction": "run one point of the design in so many: 1 (all), 2, 4, ...",
 }
 REQUIRED = {"workloads": '["mnist1d_cnn"]', "seeds": "[0, 1, 2]"}
 
@@ -73,6 +83,9 @@ class _Reader:
         for key, example in REQUIRED.items():
             if key not in self._document:
                 self._refuse((key,), f"there is no {key}; write, say, {key} = {example}")
+        factorial, crossed = self._factorial()
+        sets = self._sets()
+        listed = [canonical(chosen) for chosen in sets]
         return Suite(
             name=self._words("name", "quick") or self._path.stem,
             summary=self._words("summary", "What this suite is for."),
@@ -81,7 +94,10 @@ class _Reader:
             total=self._budget("total"),
             seeds=tuple(self._items("seeds", int, "whole numbers, such as [0, 1, 2]")),
             workloads=tuple(self._items("workloads", str, 'names in quotes, such as ["mnist1d_cnn"]')),
-            sets=tuple(self._sets()),
+            sets=(*sets, *(point for point in crossed if canonical(point) not in listed)),
+            ladder=tuple(self._items("ladder", (int, float), "shares of the budget, such as [0.5, 1, 2]")),
+            per_step=self._switch("per_step"),
+            factorial=factorial,
             path=str(self._path),
         )
 
@@ -92,9 +108,11 @@ class _Reader:
         for (key, *rest), why in faults(suite, plugins):
             if key in hidden:
                 continue
-            if key == "techniques":
-                rest[0] = written[int(rest[0])]
-            self.faults.append((self._line((key, *rest)), why))
+            place: Place = (key, *rest)
+            if key == "techniques":  # those that are not written are points of the design
+                position = int(rest[0])
+                place = (key, written[position], *rest[1:]) if position < len(written) else ("factorial",)
+            self.faults.append((self._line(place), why))
 
     def _refuse(self, place: Place, why: str) -> None:
         self._bad.add(str(place[0]))
@@ -130,7 +148,35 @@ class _Reader:
             return {}
         return {name: self._budget(f"budgets.{name}", value, ("budgets", name)) for name, value in table.items()}
 
-    def _items(self, key: str, kind: type, what: str) -> list[Any]:
+    def _switch(self, key: str) -> bool:
+        value = self._document.get(key, False)
+        if not isinstance(value, bool):
+            self._refuse((key,), f"{key} = {_shown(value)}: write {key} = true, or leave it out")
+        return value is True
+
+    def _factorial(self) -> tuple[dict[str, Any], list[Set]]:
+        """Return `[factorial]`, and the sets of its design."""
+        table = self._document.get("factorial", {})
+        how = "write a table: [factorial] and in it techniques = ['mixup', 'ema']"
+        if not isinstance(table, dict):
+            self._refuse(("factorial",), f"factorial = {_shown(table)}: {how}")
+            return {}, []
+        for key in table:
+            if key not in FACTORIAL:
+                self._refuse(("factorial", key), str(UnknownName("key of [factorial]", key, FACTORIAL)))
+        techniques, fraction = table.get("techniques", []), table.get("fraction", 1)
+        if not isinstance(techniques, list) or not all(isinstance(each, str) for each in techniques):
+            self._refuse(("factorial", "techniques"), f"factorial.techniques = {_shown(techniques)}: {how}")
+        elif not isinstance(fraction, int) or isinstance(fraction, bool):
+            self._refuse(("factorial", "fraction"), f"factorial.fraction = {_shown(fraction)}: write 1, 2, 4, ...")
+        elif table and "factorial" not in self._bad:
+            try:
+                return {"techniques": techniques, "fraction": fraction}, list(factorial_sets(techniques, fraction))
+            except EffbenchError as wrong:
+                self._refuse(("factorial",), str(wrong))
+        return {}, []
+
+    def _items(self, key: str, kind: type | tuple[type, ...], what: str) -> list[Any]:
         value = self._document.get(key, [])
         if not isinstance(value, list):
             self._refuse((key,), f"{key} = {_shown(value)}: write a list of {what}")

@@ -21,7 +21,10 @@ SOURCES = sorted([*HARNESS.rglob("*.py"), *TECHNIQUES.rglob("*.py")])
 
 #: From the ground up: a part may import what lies in its own layer or below it.
 LAYERS: list[tuple[str, set[str]]] = [
-    ("words", {"errors", "taxonomy", "budget", "records", "toml", "sets", "hookspecs", "discovery", "store"}),
+    (
+        "words",
+        {"errors", "taxonomy", "budget", "records", "toml", "sets", "factorial", "hookspecs", "discovery", "store"},
+    ),
     ("signals", {"interrupts", "observers", "switches"}),
     (
         "recipe",
