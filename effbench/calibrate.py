@@ -43,7 +43,7 @@ class Lane:
     def step(self, cost: Cost) -> float:
         """Take one step and return its cost, summed over the ranks."""
         self.switches.throw()
-        spent = self.training.group.sum_float(cost(lambda: take_step(self.training, self.positions)))
+        spent = self.training.group.together().sum_float(cost(lambda: take_step(self.training, self.positions)))
         self.switches = Switches.now()
         return spent
 
@@ -192,7 +192,7 @@ def lanes_of(name: str, recipe: Recipe, group: Group, cost: Cost) -> list[Lane]:
         drawn = positions.take(recipe.batch_size(progress))
         return tuple(recipe.transform(recipe.loader(drawn, probe), probe).inputs.shape)
 
-    starts = phase_starts(shape_at, tuple(milestone.progress for milestone in recipe.milestones))
+    starts = phase_starts(shape_at, (*recipe.phases, *(milestone.progress for milestone in recipe.milestones)))
     if len(starts) > _MOST_PHASES:  # shapes that change all the time: price slices of the budget
         starts = [i / _MOST_PHASES for i in range(_MOST_PHASES)]
     return [make_lane(name, recipe, progress, group, cost) for progress in starts]

@@ -1,9 +1,10 @@
 """What a step costs, measured once, so that a budget buys a number of steps that is known before training.
 
 A price list holds, per workload and set of techniques, the cost of a step in each *phase* of the budget (a stretch of
-progress in which the shapes of the batch and the parameters stay the same) and the *lumps*: work done once, such as
-growing the model. Costs are relative to the baseline's step on this machine, measured in turns with it in one process;
-the workload's committed step price turns them into reference-seconds. Machine speed enters through the ratio alone.
+progress in which a step costs the same: new shapes, new parameters and the recipe's own `phases` end it) and the
+*lumps*: work done once, such as growing the model. Costs are relative to the baseline's step on this machine, measured
+in turns with it in one process; the workload's committed step price turns them into reference-seconds. Machine speed
+enters through the ratio alone.
 """
 
 from __future__ import annotations

@@ -170,6 +170,7 @@ class Recipe:
     eval_model: EvalModel
     processes: int = 1
     milestones: tuple[Milestone, ...] = ()
+    phases: tuple[float, ...] = ()  # progresses from which on a step costs another price, though its shapes stay
 
     classes: int | None = None  # number of classes where targets are classes
     traits: frozenset[str] = frozenset()  # "image", "text", "causal", "any_resolution", ...

@@ -11,6 +11,7 @@ import torch
 
 from effbench import calibrate, hookimpl, prices
 from effbench.pricing import Price, Trouble
+from effbench.recipe import Batch, Training
 from effbench.records import label
 from effbench.sets import parse_set
 from effbench.switches import Switches
@@ -39,6 +40,22 @@ def test_flop_are_counted_exactly():
     first, second = found["half_batches"].phases
     assert (first.start, second.start) == (0.0, pytest.approx(0.5, abs=2e-3))
     assert (first.cost, second.cost) == (plain.cost / 2, plain.cost)
+
+
+def test_a_cost_that_changes_without_a_change_of_shape_has_prices_where_the_recipe_says_so():
+    plain = strange_plugins().workloads["toy"].recipe(torch.device("cpu"))
+
+    def gradient(training: Training, batch: Batch) -> torch.Tensor:
+        if training.progress < 0.25:
+            with torch.no_grad():
+                training.forward(batch.inputs)
+        return plain.gradient(training, batch)
+
+    both = plain.wrap(gradient=gradient, phases=(0.25,)).at(0.5, lambda training: None)
+    found = calibrate.price(plain, {"": lambda: both}, unit="flop", step_seconds=0.5, rounds=1, seconds=0.0)
+    assert isinstance(price := found[""], Price)
+    assert [phase.start for phase in price.phases] == [0.0, 0.25, 0.5]
+    assert [phase.ratio for phase in price.phases] == [1 + (8 * 16 + 16 * 2) / (8 * 16 * 2 + 16 * 2 * 3), 1.0, 1.0]
 
 
 def test_seconds_are_relative_to_the_baseline():

@@ -20,8 +20,9 @@ from effbench.train import start, train
 
 STEPS, SEED = 6, 0
 
+_NOT_CALLED = {"dataset", "processes", "in_step", "milestones", "phases"}
 #: The terms that are called in every run.
-CALLED: tuple[str, ...] = tuple(term for term in TERMS if term not in {"dataset", "processes", "milestones"})
+CALLED: tuple[str, ...] = tuple(term for term in TERMS if term not in _NOT_CALLED)
 
 Weights = Mapping[str, Tensor]
 

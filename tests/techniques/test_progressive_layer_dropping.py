@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from effbench.distributed.data_parallel import UNUSED_PARAMETERS
+from effbench.distributed.sharing import share
 from effbench.errors import Conflict, InvalidTechnique, NotApplicable
 from effbench.models import gpt, residuals
 from effbench.techniques import compose
-from effbench.train import share
 from effbench_techniques.model_centric.curriculum.progressive_layer_dropping import (
     dropping_rates,
     progressive_layer_dropping,
@@ -77,7 +77,7 @@ def test_the_expected_output_of_a_branch_is_that_of_the_whole() -> None:
 
 def test_prices_are_taken_where_the_cost_has_fallen() -> None:
     recipe = progressive_layer_dropping.apply(deep(), {"gamma": 10.0})
-    assert [milestone.progress for milestone in recipe.milestones] == pytest.approx([0.025, 0.1, 0.3])
+    assert recipe.phases == pytest.approx([0.025, 0.1, 0.3])
     assert UNUSED_PARAMETERS in recipe.traits
 
 

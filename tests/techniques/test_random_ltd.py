@@ -2,10 +2,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from effbench.distributed.sharing import share
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import gpt
 from effbench.techniques import compose
-from effbench.train import share
 from effbench_techniques.data_centric.sampling.random_ltd import bypassed, middle_blocks, random_ltd
 from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
 from effbench_techniques.model_centric.curriculum.stochastic_depth import stochastic_depth
@@ -48,7 +48,7 @@ def test_more_and_more_tokens_get_through_the_middle_blocks() -> None:
         training.progress = step / 10
         recipe.gradient(training, share(first_batch(recipe, training), training))
     assert counts == [[16, 8, 8, 16]] * 3 + [[16, 12, 12, 16]] * 3 + [[16] * 4] * 4
-    assert [milestone.progress for milestone in recipe.milestones] == pytest.approx([0.3, 0.6])
+    assert recipe.phases == pytest.approx([0.3, 0.6])
 
 
 def test_compute_falls_with_the_tokens() -> None:

@@ -13,7 +13,7 @@ from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models.transformer import Attention
 
 _SEEDS = 2**62
-_ROUNDING = 1e-9  # a stage begins where its milestone lies
+_ROUNDING = 1e-9  # a stage begins where its phase does
 
 
 @technique(
@@ -67,11 +67,8 @@ def random_ltd(
                 stack.enter_context(bypassed(block, share, seed + training.group.rank))
             return recipe.gradient(training, batch)
 
-    # a phase of the budget is a stretch of equal cost, and it is the milestones that say where one begins
-    grown = recipe.wrap(gradient=gradient)
-    for stage in range(1, stages):
-        grown = grown.at(duration * stage / (stages - 1), nothing)
-    return grown
+    growth = (duration * stage / (stages - 1) for stage in range(1, stages))
+    return recipe.wrap(gradient=gradient, phases=(*recipe.phases, *growth))
 
 
 def check(initial_scale: float, duration: float, stages: int, spared: int) -> None:
@@ -86,10 +83,6 @@ def check(initial_scale: float, duration: float, stages: int, spared: int) -> No
         raise InvalidTechnique(f"random_ltd: stages is {stages}; there should be 2 numbers of tokens or more")
     if spared < 0:
         raise InvalidTechnique(f"random_ltd: spared is {spared}; it should be 0 blocks or more")
-
-
-def nothing(training: Training) -> None:
-    """Do nothing: only the cost of a step changes here."""
 
 
 def growing(initial_scale: float, duration: float, stages: int) -> Callable[[float], float]:

@@ -64,15 +64,8 @@ def progressive_layer_dropping(recipe: Recipe, *, theta: float = 0.5, gamma: flo
             return recipe.gradient(training, batch)
 
     traits = recipe.traits | {UNUSED_PARAMETERS}
-    dropping = dataclasses.replace(recipe.wrap(gradient=gradient), traits=traits)
-    for times in _PHASES:
-        if times < gamma:
-            dropping = dropping.at(times / gamma, nothing)
-    return dropping
-
-
-def nothing(training: Training) -> None:
-    """Do nothing: only the cost of a step changes here, and prices are taken from milestone to milestone."""
+    phases = (*recipe.phases, *(times / gamma for times in _PHASES if times < gamma))
+    return dataclasses.replace(recipe.wrap(gradient=gradient, phases=phases), traits=traits)
 
 
 def dropping_rates(progress: float, branches: int, theta: float, gamma: float) -> list[float]:
