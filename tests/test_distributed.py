@@ -34,6 +34,7 @@ def children() -> set[int]:
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> None:
     """No test leaves a process, a zombie, a group, another number of threads or another excepthook."""
+    gc.collect()  # what tests of other modules left
     before, others = facts(), children()
     yield
     gc.collect()  # the traceback of a failure holds its group

@@ -24,8 +24,10 @@ from typing import NoReturn, TypeVar
 import torch
 import torch.distributed as dist
 
+from effbench.distributed import metered
 from effbench.distributed.failures import Failure, RankError, read_failure, write_failure
 from effbench.distributed.group import Group
+from effbench.distributed.wire import Wire
 from effbench.errors import NotApplicable
 
 T = TypeVar("T")
@@ -89,15 +91,15 @@ class _Start:
 
         check: raises if a rank will never come.
         """
-        backend = "gloo"
         if self.device.type == "cuda":
             torch.cuda.set_device(rank)
-            backend = "cpu:gloo,cuda:nccl"
+        wire = Wire()
+        devices = sorted({"cpu", self.device.type})
         store = dist.FileStore(str(self.folder / "store"), self.size)  # type: ignore[attr-defined]
         try:
             self.meet(partial(store.add, "begin"), check)
-            dist.init_process_group(backend, store=store, rank=rank, world_size=self.size)
-            result = body(Group(rank, self.size))
+            dist.init_process_group(metered.register(wire, devices), store=store, rank=rank, world_size=self.size)
+            result = body(Group(rank, self.size, wire))
             self.meet(partial(store.add, "end"), check, _TO_PART_SECONDS)  # nobody hangs up on one who listens
         except BaseException as fault:
             write_failure(self.folder, rank, fault)  # before the others can notice that this rank is gone
@@ -105,6 +107,7 @@ class _Start:
         else:
             return result
         finally:
+            wire.close()
             if dist.is_initialized():
                 dist.destroy_process_group()
 
