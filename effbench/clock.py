@@ -121,7 +121,10 @@ class Clock(Protocol):
     """How much of a budget a run has spent, in the budget's unit; never less than it said before."""
 
     def spent(self, training: Training) -> float:
-        """Return what `training` has spent so far."""
+        """Return what `training` has spent so far.
+
+        All ranks ask at the same time, but those whose `training.group.is_apart`.
+        """
 
 
 class WallClock:
@@ -133,11 +136,15 @@ class WallClock:
 
 
 class CpuClock:
-    """CPU seconds, added up over the processes of the trial, evaluation left out."""
+    """CPU seconds, added up over the processes of the trial, evaluation left out.
+
+    Ranks that go by themselves may spend an equal part each.
+    """
 
     def spent(self, training: Training) -> float:
         """Return CPU seconds."""
-        return training.group.sum_float(training.ledger.spent_cpu())
+        own, group = training.ledger.spent_cpu(), training.group
+        return own * group.size if group.is_apart else group.sum_float(own)
 
 
 class StepClock:

@@ -48,7 +48,7 @@ def count_flop(work: Callable[[], Any]) -> float:
 
 def flop_of_a_step(training: Training) -> float:
     """Count the floating-point operations of one step, over all ranks."""
-    return training.group.sum_float(count_flop(lambda: step_aside(training)))
+    return training.group.together().sum_float(count_flop(lambda: step_aside(training)))
 
 
 def peak_memory_of_a_step(training: Training) -> float | None:

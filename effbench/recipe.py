@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from effbench.clock import Ledger
+from effbench.distributed import sharing
 from effbench.distributed.group import Group
 from effbench.errors import Conflict, InvalidTechnique, UnknownName
 
@@ -95,6 +96,7 @@ ModelFactory = Callable[[], nn.Module]
 Placement = Callable[[nn.Module], nn.Module]  # -> what is called in the forward pass
 OptimizerFactory = Callable[[nn.Module], Optimizer]
 EvalModel = Callable[["Training"], nn.Module]
+Finish = Callable[["Training"], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +170,15 @@ class Recipe:
     lr_schedule: Schedule
     update: Update
     eval_model: EvalModel
+    share: Transform = sharing.share  # batch -> this rank's part, its weights as shares of the whole step
+    finish: Finish = sharing.nothing  # what is left to do, once, when the budget is spent
     processes: int = 1
+    in_step: bool = True  # whether all ranks take every step together; else each goes by its own clock
     milestones: tuple[Milestone, ...] = ()
     phases: tuple[float, ...] = ()  # progresses from which on a step costs another price, though its shapes stay
 
     classes: int | None = None  # number of classes where targets are classes
-    traits: frozenset[str] = frozenset()  # "image", "text", "causal", "any_resolution", ...
+    traits: frozenset[str] = frozenset()  # "image", "text", "causal", "padded", "any_resolution", ...
 
     author: str = ""  # the technique that is being applied
     history: tuple[tuple[str, str, str], ...] = ()  # (verb, term, author), in order

@@ -15,11 +15,11 @@ from torch import Tensor
 from effbench.budget import Budget
 from effbench.clock import Clock, Ledger
 from effbench.distributed.group import Group
+from effbench.distributed.pace import Pace
 from effbench.errors import InvalidTechnique
 from effbench.recipe import Batch, Recipe, Training
 
 ALONE = Group()
-_TINY = 1e-12  # a step without a single valid target has weight 0, and gradient 0
 _WHOLE = 1.0 - 1e-8  # a budget spent but for rounding
 
 
@@ -50,7 +50,7 @@ def start(
         rng=torch.Generator().manual_seed(_derive(seed, "techniques")),
         order=torch.Generator().manual_seed(_derive(seed, "order")),
         epoch_examples=epoch_examples or len(recipe.dataset),
-        group=group,
+        group=group if recipe.in_step else group.apart(),
         ledger=ledger or Ledger(),
     )
 
@@ -64,27 +64,23 @@ def train(training: Training, budget: Budget, clock: Clock) -> Iterator[Training
     recipe, ledger = training.recipe, training.ledger
     positions = Positions(recipe.sampler(training))
     milestones = deque(sorted(recipe.milestones, key=lambda milestone: milestone.progress))
-    ahead = Lookahead(steady=budget.is_counted)
+    ahead, pace = Lookahead(steady=budget.is_counted), Pace(training, budget, clock)
     while True:
         ledger.switch("data")
-        look_at_clock(training, budget, clock)
+        pace.look(training)
         while milestones and milestones[0].progress <= training.progress < 1.0:
             with training.extra():
                 milestones.popleft().action(training)
-            look_at_clock(training, budget, clock)
+            pace.ask(training)
         if training.progress >= 1.0:
+            with training.extra():
+                recipe.finish(training)
             ledger.switch("idle")
             return
         set_rate(training, recipe.lr_schedule(ahead.of(training.progress)))
         take_step(training, positions)
         ledger.switch("idle")
         yield training
-
-
-def look_at_clock(training: Training, budget: Budget, clock: Clock) -> None:
-    """Bring `training.progress` up to date, the same on all ranks; it never falls."""
-    spent = training.group.agree(budget.progress(clock.spent(training)))
-    training.progress = max(training.progress, spent)
 
 
 def take_step(training: Training, positions: Positions) -> None:
@@ -94,7 +90,7 @@ def take_step(training: Training, positions: Positions) -> None:
     batch = recipe.transform(recipe.loader(positions.take(size), training), training)
     ledger.switch("forward_backward")
     tokens = size * tokens_per_example(batch)
-    batch = share(batch, training)
+    batch = recipe.share(batch, training)
     training.losses = recipe.gradient(training, batch)
     del batch  # so that the optimizer works in memory that is still in the caches
     ledger.switch("update")
@@ -108,14 +104,6 @@ def set_rate(training: Training, factor: float) -> None:
     """Set every learning rate to `factor` times what the optimizer was built with."""
     for parameters in training.optimizer.param_groups:
         parameters["lr"] = parameters["initial_lr"] * factor
-
-
-def share(batch: Batch, training: Training) -> Batch:
-    """Scale the weights so that those of the whole step, all ranks together, sum to one."""
-    if batch.counts_alike and training.group.size == 1:
-        return Batch(batch.inputs, batch.targets, batch.index, 1.0 / len(batch))
-    total = training.group.sum(batch.weight.sum()).clamp_min(_TINY)
-    return batch.replace(weight=batch.weight / total)
 
 
 def tokens_per_example(batch: Batch) -> int:

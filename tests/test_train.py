@@ -14,11 +14,12 @@ from effbench.budget import Budget
 from effbench.clock import EpochClock, ExampleClock, Ledger, PricedClock, StepClock, TokenClock, WallClock
 from effbench.distributed.group import Group
 from effbench.distributed.launch import run_ranks
+from effbench.distributed.sharing import share
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.recipe import Batch, Examples, Milestone, Recipe, Training
 from effbench.terms import IGNORED, warmup_then_linear
 from effbench.toys import TOYS
-from effbench.train import Lookahead, Positions, share, start, take_step, train
+from effbench.train import Lookahead, Positions, start, take_step, train
 
 torch.set_num_threads(1)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from effbench.errors import InvalidTechnique, NotApplicable
+from effbench.distributed.sharing import LEAST_WEIGHT
+from effbench.errors import Conflict, InvalidTechnique, NotApplicable
 from effbench.recipe import Batch, Recipe, Training
 
 #: The trait that a technique adds when some steps leave parameters without a gradient.
@@ -33,7 +34,8 @@ def deal_batches(recipe: Recipe, processes: int, shares: int) -> Recipe:
 
     All processes draw the same positions, load and transform the same whole batch with the same random numbers, and
     then one whose share is number s takes the examples s, s + shares, ...: so whatever is drawn, mixed or chosen is
-    what one process would have drawn, mixed or chosen. Shares are dealt to neighbours: the first processes get share 0.
+    what one process would have drawn, mixed or chosen, and nobody need be asked what the whole weighs. Shares are dealt
+    to neighbours: the first processes get share 0.
     Where another technique changed the sampler, which may then depend on what a process has seen, rank 0 says which
     positions are drawn.
 
@@ -51,15 +53,14 @@ def deal_batches(recipe: Recipe, processes: int, shares: int) -> Recipe:
     def load(positions: Tensor, training: Training) -> Batch:
         return recipe.loader(training.group.first(positions), training)
 
-    def transform(batch: Batch, training: Training) -> Batch:
-        whole, group = recipe.transform(batch, training), training.group
+    def deal(whole: Batch, training: Training) -> Batch:
         if len(whole) < shares:
             raise NotApplicable(f"a batch of {len(whole)} examples cannot be shared by {shares} processes")
-        return whole[group.rank * shares // group.size :: shares]
+        total = whole.weight.sum().clamp_min(LEAST_WEIGHT) * (processes / shares)  # each share is with so many
+        own = whole[training.group.rank * shares // processes :: shares]
+        return own.replace(weight=own.weight / total)
 
-    dealt = recipe.swap(processes=processes)
-    if shares > 1:
-        dealt = dealt.wrap(transform=transform)
+    dealt = recipe.swap(processes=processes, share=deal)
     may_disagree = any(term == "sampler" for _, term, _ in recipe.history)
     return dealt.wrap(loader=load) if may_disagree else dealt
 
@@ -68,3 +69,9 @@ def check_processes(technique: str, processes: int) -> None:
     """Raise InvalidTechnique where `processes` is no number of processes."""
     if processes < 1:
         raise InvalidTechnique(f"{technique}: processes is {processes}; it should be 1 (off) or more")
+
+
+def refuse(recipe: Recipe, term: str, why: str) -> None:
+    """Raise Conflict where another technique has changed `term`, for a reason that names the `{others}`."""
+    if others := sorted({author for _, changed, author in recipe.history if changed == term and author}):
+        raise Conflict(why.format(others=" and ".join(others)))

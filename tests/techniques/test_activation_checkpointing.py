@@ -3,11 +3,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
+from effbench.distributed.sharing import share
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import Network, gpt
 from effbench.recipe import Recipe
 from effbench.techniques import compose
-from effbench.train import share
 from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
 from effbench_techniques.model_centric.curriculum.stochastic_depth import stochastic_depth
 from effbench_techniques.system_centric.model.activation_checkpointing import Recomputed, activation_checkpointing

@@ -67,7 +67,7 @@ def test_every_epoch_has_another_order_and_ranks_share_each_without_overlap() ->
         return batch
 
     recipe = ddp.apply(vectors(), {})
-    noting = recipe.wrap(transform=lambda batch, training: note(recipe.transform(batch, training), training))
+    noting = recipe.wrap(share=lambda batch, training: note(recipe.share(batch, training), training))
     both = on_all_ranks(noting, lambda training: drawn, steps=3 * 64 // 8)
     epochs = []
     for epoch in range(3):

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
+from effbench.distributed.sharing import share
 from effbench.errors import InvalidTechnique
 from effbench.recipe import Batch
 from effbench.terms import IGNORED
-from effbench.train import share
 from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import cut, gradient_accumulation
 from toy import begun, first_batch, images, random_numbers, run, same, tokens, vectors
 

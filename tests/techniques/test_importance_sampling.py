@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from effbench.distributed.sharing import share
 from effbench.errors import InvalidTechnique
 from effbench.techniques import compose
-from effbench.train import share
 from effbench_techniques.data_centric.regularization.mixup import mixup
 from effbench_techniques.data_centric.sampling.importance_sampling import (
     chances_of,

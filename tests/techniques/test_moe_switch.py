@@ -1,11 +1,11 @@
 import pytest
 import torch
 
+from effbench.distributed.sharing import share
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import Residual
 from effbench.models.experts import Added, Experts, most_probable
 from effbench.techniques import compose
-from effbench.train import share
 from effbench_techniques.model_centric.architecture.moe_switch import moe_switch
 from effbench_techniques.model_centric.architecture.relu_squared import relu_squared
 from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation

@@ -2,10 +2,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from effbench.distributed.sharing import share
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import vit
 from effbench.techniques import compose
-from effbench.train import share
 from effbench_techniques.data_centric.sampling.patch_dropout import patch_dropout
 from effbench_techniques.data_centric.sampling.selective_backprop import selective_backprop
 from toy import CLASSES, begun, first_batch, images, random_numbers, run, same

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from effbench.distributed.sharing import share
 from effbench.errors import InvalidTechnique
 from effbench.techniques import compose
-from effbench.train import share
 from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
 from effbench_techniques.optimization_centric.objective.sam import sam
 from toy import begun, first_batch, flat, images, run, same, state, tokens, vectors

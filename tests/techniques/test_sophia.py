@@ -2,10 +2,10 @@ import pytest
 import torch
 from torch import nn
 
+from effbench.distributed.sharing import share
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.techniques import compose
 from effbench.terms import IGNORED
-from effbench.train import share
 from effbench_techniques.optimization_centric.learning_rate.sophia import Sophia, look_at_curvature, sophia
 from effbench_techniques.optimization_centric.objective.sparse_mlm_head import sparse_mlm_head
 from own_optimizer import keeps_the_groups, steps, trains_and_excludes_others

@@ -2,11 +2,11 @@ import pytest
 import torch
 from torch import nn
 
+from effbench.distributed.sharing import share
 from effbench.errors import NotApplicable
 from effbench.optimizers import sgd
 from effbench.techniques import compose
 from effbench.terms import IGNORED
-from effbench.train import share
 from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
 from effbench_techniques.optimization_centric.objective.label_smoothing import label_smoothing
 from effbench_techniques.optimization_centric.objective.sam import sam

@@ -2,9 +2,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from effbench.distributed.sharing import share
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models import residuals
-from effbench.train import share, start
+from effbench.train import start
 from effbench_techniques.model_centric.curriculum.stochastic_depth import scaled, stochastic_depth, thinned
 from toy import begun, first_batch, images, random_numbers, run, same, state, tokens, vectors
 

@@ -12,7 +12,7 @@ import torch
 from effbench import Recipe, Training, technique
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.surgery import members
-from effbench.train import set_rate, share
+from effbench.train import set_rate
 
 _SMOOTHING = 0.9  # share of the mean loss that stays from step to step
 _DIVERGED = 4.0  # times the lowest mean loss: higher rates are not tried
@@ -64,7 +64,7 @@ def sweep(training: Training, factors: list[float]) -> list[float]:
         set_rate(training, factor)
         count = recipe.batch_size(0.0)
         positions = torch.randint(len(recipe.dataset), (count,), generator=training.rng)
-        batch = share(recipe.transform(recipe.loader(positions, training), training), training)
+        batch = recipe.share(recipe.transform(recipe.loader(positions, training), training), training)
         losses = recipe.gradient(training, batch)
         recipe.update(training)
         loss = training.group.sum_float(float(losses.mean())) / training.group.size
