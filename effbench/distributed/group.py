@@ -35,21 +35,6 @@ class Group:
         """Whether there is nobody to talk to."""
         return self.size == 1 or self.is_apart
 
-    is_apart: bool = False  # whether each rank goes by itself, so that none may wait for another
-
-    def apart(self) -> Group:
-        """Return the same ranks, none of which asks the others for anything."""
-        return replace(self, is_apart=True)
-
-    def together(self) -> Group:
-        """Return the same ranks, who are known to be at the same place."""
-        return replace(self, is_apart=False)
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether there is nobody to talk to."""
-        return self.size == 1 or self.is_apart
-
     def sum(self, value: Tensor) -> Tensor:
         """Return the sum of `value` over all ranks, the same on each; shape as `value`."""
         if self.is_silent:
