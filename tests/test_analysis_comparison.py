@@ -55,7 +55,7 @@ def test_the_verdict_follows_from_interval_and_direction(by, jitter, higher, sai
 def test_differences_below_the_noise_floor_are_noise():
     records = several("", BASELINE) + several("ema", shifted(0.01))
     assert results(records, noise_floor=0.008)["ema"].verdict is Verdict.BETTER
-    assert results(records, noise_floor=0.010)["ema"].verdict is Verdict.NO_EVIDENCE
+    assert results(records, noise_floor=0.0103)["ema"].verdict is Verdict.NO_EVIDENCE
 
 
 def test_looking_often_widens_the_intervals():

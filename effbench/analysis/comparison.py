@@ -13,6 +13,7 @@ from effbench.analysis.caveats import caveats
 from effbench.analysis.groups import BASELINE, BROKEN, Group, grouped
 from effbench.analysis.intervals import CONFIDENCE, Estimate, estimate
 from effbench.analysis.measures import Measure, measure
+from effbench.analysis.noise import noise_of
 from effbench.analysis.targets import TimeToTarget, time_to_target
 from effbench.analysis.verdicts import Verdict, corrected, is_told_apart, paired, verdict
 from effbench.errors import UnknownName
@@ -77,12 +78,14 @@ def compare(
     *,
     confidence: float = CONFIDENCE,
     noise_floor: float = 0.0,
+    aa: Sequence[Record] = (),
 ) -> list[Comparison]:
     """Compare all sets with the baseline, for each workload and budget by itself.
 
     metric: what to compare (see `measures.measure`); each workload's headline metric by default.
     workload: compare on this one alone.
-    noise_floor: differences up to this size are noise, in units of the metric.
+    noise_floor: differences up to this size are noise, in units of the metric, where `aa` does not tell.
+    aa: records of the baseline against itself, from which each table's noise floor is taken (see `noise`).
 
     Runs are paired by seed: a seed fixes the first weights and the order of examples. The intervals of the
     differences are Student's t, widened by Holm's correction over the sets of a table, and the verdict comes from
@@ -92,7 +95,7 @@ def compare(
     Raises:
         UnknownName: there is no such workload, or no record with such a metric.
     """
-    found = list(records)
+    found, own = list(records), list(aa)
     if workload is not None:
         if workload not in (known := {record.workload for record in found}):
             raise UnknownName("workload", workload, known, "among these records ")
@@ -105,7 +108,9 @@ def compare(
             chosen = measure(group.records, metric)
         except UnknownName:
             continue  # another workload's metric
-        comparisons.append(_compared(group, chosen, confidence, noise_floor))
+        noise = noise_of(group, chosen, own)
+        floor = noise.floor(len(group.seeds), confidence) if noise else None
+        comparisons.append(_compared(group, chosen, confidence, noise_floor if floor is None else floor))
     return comparisons
 
 

@@ -33,11 +33,9 @@ def verdict(
         return Verdict.INCOMPLETE
     if difference is None or difference.low is None or difference.high is None or higher is None:
         return Verdict.NO_EVIDENCE
-    if difference.low > floor:
-        return Verdict.BETTER if higher else Verdict.WORSE
-    if difference.high < -floor:
-        return Verdict.WORSE if higher else Verdict.BETTER
-    return Verdict.NO_EVIDENCE
+    if abs(difference.mean or 0.0) <= floor or difference.low <= 0.0 <= difference.high:
+        return Verdict.NO_EVIDENCE
+    return Verdict.BETTER if (difference.low > 0.0) is higher else Verdict.WORSE
 
 
 def corrected(
