@@ -9,7 +9,7 @@ from torch import Tensor
 
 from effbench import Batch, Recipe, technique
 from effbench.errors import InvalidTechnique, NotApplicable
-from effbench.terms import IGNORED
+from effbench.losses import mean_of_valid
 
 
 @technique(
@@ -39,18 +39,15 @@ def label_smoothing(recipe: Recipe, *, smoothing: float = 0.1) -> Recipe:
         return recipe
 
     def loss(outputs: Any, batch: Batch) -> Tensor:
-        return (1.0 - smoothing) * recipe.loss(outputs, batch) + smoothing * uniform_cross_entropy(outputs, batch)
+        smooth = uniform_cross_entropy(outputs, batch.targets)
+        return (1.0 - smoothing) * recipe.loss(outputs, batch) + smoothing * smooth
 
     return recipe.wrap(loss=loss)
 
 
-def uniform_cross_entropy(outputs: Tensor, batch: Batch) -> Tensor:
+def uniform_cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     """Return the cross-entropy of each example with all classes equally likely, (B,) nats.
 
     outputs: (B, C) logits, or (B, T, V) logits of tokens, of which those without a target do not count.
     """
-    losses = -F.log_softmax(outputs, dim=-1).mean(dim=-1)
-    if losses.ndim == 1:
-        return losses
-    valid = batch.targets != IGNORED
-    return (losses * valid).sum(1) / valid.sum(1).clamp_min(1)
+    return mean_of_valid(-F.log_softmax(outputs, dim=-1).mean(dim=-1), targets)
