@@ -19,8 +19,9 @@ from itertools import islice
 from typing import Any, NoReturn
 
 from effbench import __version__
+from effbench.arguments import Verb
 from effbench.errors import EffbenchError, UnknownName
-from effbench.verbs import GROUPS, VERBS, Verb
+from effbench.verbs import GROUPS, VERBS
 
 _WIDTH = 78  # columns of paragraphs in --help
 _ABOUT = (

@@ -25,6 +25,7 @@ _LOOKS_ONLY = {
     "__main__.py",
     "analysis",
     "api.py",
+    "arguments.py",
     "cards.py",
     "catalogue.py",
     "cli.py",

@@ -49,7 +49,19 @@ LAYERS: list[tuple[str, set[str]]] = [
     ("looking", {"analysis", "report"}),
     (
         "surface",
-        {"api", "cards", "catalogue", "messages", "schema", "scaffold", "verbs", "commands", "cli", "__main__"},
+        {
+            "api",
+            "cards",
+            "catalogue",
+            "messages",
+            "schema",
+            "scaffold",
+            "arguments",
+            "verbs",
+            "commands",
+            "cli",
+            "__main__",
+        },
     ),
 ]
 #: What works from records alone: it starts fast, and runs where there is no torch.

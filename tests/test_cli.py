@@ -16,9 +16,10 @@ import pytest
 
 import effbench.commands
 from effbench import cli
+from effbench.arguments import Verb, pair, seeds, whole
 from effbench.commands import list as listing
 from effbench.errors import DataUnavailable
-from effbench.verbs import VERBS, Verb, pair, seeds, whole
+from effbench.verbs import VERBS
 
 #: What the command line promises. Scripts rely on it: take nothing away, and add with care.
 PROMISED = """
@@ -147,6 +148,14 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "quick", "--budget", "60"], "--budget = '60': there is no unit. Units are:\n  seconds: wall seconds"),
         (["run", "quick", "--total", "5 steps"], '--total = "5 steps": it bounds the whole suite in wall time'),
         (["run", "smoke", "--budget", "9s", "--total", "5s"], 'total = "5s" is less than budget = "9s"'),
+        (["run", "smoke", "--jobs", "99999"], "jobs = 99999: write a whole number from 1 to 1024"),
+        (["run", "smoke", "--threads", "9999999999"], "threads = 9999999999: write a whole number from 1 to 1024"),
+        (
+            ["run", "smoke", "--device", "gpu"],
+            "nothing can run on the device 'gpu' here; write cpu, or cuda:0: Expected",
+        ),
+        (["calibrate", "smoke", "--device", "meta"], "nothing can run on the device 'meta' here; write cpu"),
+        (["run", "smoke", "--device", ""], "nothing can run on the device '' here; write cpu"),
         (["run", "smoke", "--plugin", "nowhere.py"], "--plugin nowhere.py: there is no such file"),
     ],
 )
@@ -280,13 +289,13 @@ def test_seeds(text: str, expected: tuple[int, ...]) -> None:
     assert seeds(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "a", "-1", "1-", "1,,2", "2-1", "0,0", "1.5", "²"])
+@pytest.mark.parametrize("text", ["", "a", "-1", "1-", "1,,2", "2-1", "0,0", "1.5", "²", "0-99999999999", "9" * 5000])
 def test_what_is_no_seeds(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="seed"):
         seeds(text)
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1.5", "x", "", "²"])
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "x", "", "²", "9" * 5000])
 def test_what_is_no_whole_number(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="should be a whole number from 1"):
         whole(text)

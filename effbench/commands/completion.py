@@ -7,11 +7,12 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from effbench import suite as suites
+from effbench.arguments import Argument, Verb
 from effbench.commands.plugins_of import plugins_of
 from effbench.plugins import Plugins
 from effbench.report.console import emit
 from effbench.taxonomy import LEAVES
-from effbench.verbs import VERBS, Argument, Verb
+from effbench.verbs import VERBS
 
 Names = Mapping[str, Sequence[str]]  # kind, such as "techniques" -> names
 
