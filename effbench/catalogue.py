@@ -75,6 +75,7 @@ def packaged_suites() -> list[Thing]:
             "seeds": list(suite.seeds),
             "workloads": list(suite.workloads),
             "techniques": [label(chosen) for chosen in suite.sets],
+            "only": {name: [label(chosen) for chosen in sets] for name, sets in suite.only.items()},
             "trials": suite.trials,
             "path": suite.path,
         }

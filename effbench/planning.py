@@ -112,7 +112,7 @@ def cells_of(suite: Suite, plugins: Plugins, settings: Settings) -> list[Cell]:
         workload = plugins.workloads[name]
         baseline = workload.recipe(torch.device(settings.device))
         budgets = budgets_of(suite, workload, units)
-        for techniques in suite.sets:
+        for techniques in suite.sets_of(name):
             try:
                 recipe, order = compose(baseline, techniques, plugins.techniques)
             except Refusal as why:

@@ -48,6 +48,11 @@ def suite_schema(techniques: Iterable[Technique], workloads: Iterable[Workload])
                 "fraction": {"description": FACTORIAL["fraction"], "enum": [1, 2, 4, 8, 16, 32, 64], "default": 1},
             },
         },
+        "only": {
+            "type": "object",
+            "properties": dict.fromkeys(names, sets := _list_of({"type": "string"})),
+            "additionalProperties": sets,
+        },
         "techniques": {
             "type": "array",
             "uniqueItems": True,

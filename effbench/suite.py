@@ -34,6 +34,7 @@ class Suite:
     workloads: tuple[str, ...]
     seeds: tuple[int, ...]
     sets: tuple[Set, ...] = ()
+    only: Mapping[str, Sequence[Set]] = field(default_factory=dict)  # workload -> sets compared on it alone, on top
     budget: str = ""  # of each trial; "" is the workload's own
     budgets: Mapping[str, str] = field(default_factory=dict)  # workload -> budget, where it is not the suite's
     total: str = ""  # wall time of the whole suite; "" is without end
@@ -56,11 +57,15 @@ class Suite:
         whole = Budget.parse(self.budget_of(workload), more_units=more_units)
         return [Budget(share * whole.amount, whole.unit) for share in self.ladder] or [whole]
 
+    def sets_of(self, workload: str) -> list[Set]:
+        """Return the sets that are compared on a workload, the baseline first."""
+        return [*self.sets, *self.only.get(workload, ())]
+
     @property
     def trials(self) -> int:
         """How many trials there are."""
         rungs = max(1, len(self.ladder)) * (2 if self.per_step else 1)
-        return len(self.workloads) * len(self.sets) * len(self.seeds) * rungs
+        return sum(len(self.sets_of(workload)) for workload in self.workloads) * len(self.seeds) * rungs
 
     @property
     def total_seconds(self) -> float | None:
@@ -93,6 +98,7 @@ class Suite:
             total=total or self.total,
             seeds=tuple(seeds) or self.seeds,
             sets=(*self.sets, *{canonical(new): new for new in more}.values()),
+            only={name: own for name, own in self.only.items() if name in chosen},
             workloads=chosen,
         )
 
@@ -124,6 +130,7 @@ def faults(suite: Suite, plugins: Plugins) -> Iterator[tuple[Place, str]]:
             yield ("ladder", position), f"ladder: {literal(share)} is no positive share of the budget, such as 0.5 or 2"
     yield from _wrong_budgets(suite, plugins)
     yield from _wrong_sets(suite.sets[1:], plugins)
+    yield from _wrong_only(suite, plugins)
 
 
 def _listed(key: str, values: Sequence[Any], *, may_be_empty: bool = False) -> Iterator[tuple[Place, str]]:
@@ -155,6 +162,20 @@ def _wrong_budgets(suite: Suite, plugins: Plugins) -> Iterator[tuple[Place, str]
         if budget.is_wall and budget.amount * max(suite.ladder, default=1.0) > total:
             why = f"total = {literal(suite.total)} is less than {key} = {literal(text)}, which is for one trial"
             yield ("total",), why
+
+
+def _wrong_only(suite: Suite, plugins: Plugins) -> Iterator[tuple[Place, str]]:
+    everywhere = {_with_defaults(chosen, plugins) for chosen in suite.sets}
+    for name, sets in suite.only.items():
+        if name not in suite.workloads:
+            yield ("only", name), str(UnknownName("workload", name, suite.workloads, "only: in this suite "))
+        listed = set(everywhere)
+        for position, chosen in enumerate(sets):
+            for _, why in set_faults(chosen, plugins):
+                yield ("only", name, position), f"only.{name}: {why}"
+            if (same := _with_defaults(chosen, plugins)) in listed:
+                yield ("only", name, position), f"only.{name}: the set {label(chosen)} is listed twice for {name}"
+            listed.add(same)
 
 
 def _budgets(suite: Suite, plugins: Plugins) -> Iterator[tuple[Place, str, str]]:

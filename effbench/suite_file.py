@@ -10,6 +10,7 @@ from effbench.budget import Budget
 from effbench.errors import EffbenchError, InvalidSuite, UnknownName
 from effbench.factorial import factorial_sets
 from effbench.records import canonical
+from effbench.sets import parse_set
 from effbench.suite import Set, Suite, faults
 from effbench.toml import Place, lines, literal
 
@@ -28,6 +29,7 @@ KEYS: dict[str, str] = {
     "ladder": "shares of the budget to compare at, such as [0.5, 1, 2]; the baseline is trained anew for each",
     "per_step": "whether to compare also at as many steps as the budget buys the baseline, so that cost is left out",
     "factorial": "techniques to cross, on and off, for their main effects and pairwise interactions",
+    "only": "workload -> sets that are compared on it alone, as on the command line: 'rope', 'mixup(alpha=0.1)+ema'",
     "techniques": "sets of techniques to compare, a table each; the baseline is always there",
 }
 #: key of `[factorial]` -> what it is.
@@ -98,6 +100,7 @@ class _Reader:
             ladder=tuple(self._items("ladder", (int, float), "shares of the budget, such as [0.5, 1, 2]")),
             per_step=self._switch("per_step"),
             factorial=factorial,
+            only=self._only(),
             path=str(self._path),
         )
 
@@ -175,6 +178,23 @@ class _Reader:
             except EffbenchError as wrong:
                 self._refuse(("factorial",), str(wrong))
         return {}, []
+
+    def _only(self) -> dict[str, list[Set]]:
+        table = self._document.get("only", {})
+        how = "write a table: [only] and in it kjv_gpt = ['rope', 'mixup(alpha=0.1)+ema']"
+        if not isinstance(table, dict):
+            self._refuse(("only",), f"only = {_shown(table)}: {how}")
+            return {}
+        found = dict[str, list[Set]]()
+        for name, texts in table.items():
+            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+                self._refuse(("only", name), f"only.{name} = {_shown(texts)}: {how}")
+                continue
+            try:
+                found[name] = [parse_set(text) for text in texts]
+            except EffbenchError as wrong:
+                self._refuse(("only", name), f"only.{name}: {wrong}")
+        return {} if "only" in self._bad else found
 
     def _items(self, key: str, kind: type | tuple[type, ...], what: str) -> list[Any]:
         value = self._document.get(key, [])

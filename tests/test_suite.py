@@ -295,6 +295,46 @@ def test_total_is_wall_time() -> None:
         suites.wall_seconds("soon", "--total")
 
 
+ALONE = (
+    GOOD
+    + """
+[only]
+kjv_gpt = ["ema(decay=0.5)", "mixup(alpha=0.3)"]
+"""
+)
+
+
+def test_sets_may_be_compared_on_one_workload_alone(written: Any, known: Plugins) -> None:
+    suite = suites.load(written(ALONE), known)
+    own = [{"ema": {"decay": 0.5}}, {"mixup": {"alpha": 0.3}}]
+    assert suite.sets_of("kjv_gpt") == [*suite.sets, *own]
+    assert suite.sets_of("digits_mlp") == list(suite.sets)
+    assert suite.trials == 3 * (2 * len(suite.sets) + 2)
+    assert suite.override(workloads=["digits_mlp"]).only == {}
+    assert suite.override(seeds=[7]).only == suite.only
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            "kjv_gpt = [",
+            "kjv_gtp = [",
+            ":18: only: in this suite there is no workload 'kjv_gtp'; did you mean 'kjv_gpt'?",
+        ),
+        ("ema(decay=0.5)", "emma", ":18: only.kjv_gpt: there is no technique 'emma'; did you mean 'ema'?"),
+        ("ema(decay=0.5)", "ema(decay=)", ":18: only.kjv_gpt: 'ema(decay=)': '' is no value of option decay"),
+        ("ema(decay=0.5)", "mixup", ":18: only.kjv_gpt: the set mixup is listed twice for kjv_gpt"),
+        ("ema(decay=0.5)", "mixup(alpha=0.3)", "only.kjv_gpt: the set mixup(alpha=0.3) is listed twice for kjv_gpt"),
+        ('["ema(decay=0.5)", "mixup(alpha=0.3)"]', "3", ":18: only.kjv_gpt = 3: write a table: [only] and in it"),
+    ],
+)
+def test_faults_of_sets_for_one_workload(written: Any, known: Plugins, old: str, new: str, says: str) -> None:
+    with pytest.raises(InvalidSuite) as wrong:
+        suites.load(written(ALONE.replace(old, new)), known)
+    assert says in str(wrong.value)
+
+
 def test_plain_values_survive_json(written: Any, known: Plugins) -> None:
     plain = dataclasses.asdict(suites.load(written(GOOD), known))
     assert json.loads(json.dumps(plain))["sets"][2] == {"mixup": {"alpha": 0.1}, "ema": {"decay": 0.9, "steps": 2}}

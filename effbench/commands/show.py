@@ -68,15 +68,17 @@ def suite(asked: suites.Suite, plugins: Plugins, screen: Screen) -> list[str]:
     """Return what a suite compares, and on what."""
     budgets = {name: asked.budget_of(plugins.workloads[name]) for name in asked.workloads}
     facts = {
-        "trials": f"{asked.trials}: {_count(asked.workloads, 'workload')} x {_count(asked.sets, 'set')} of techniques "
-        f"x {_count(asked.seeds, 'seed')} ({', '.join(map(str, asked.seeds))})",
+        "trials": f"{asked.trials}, of {_count(asked.seeds, 'seed')} ({', '.join(map(str, asked.seeds))})",
         "total": asked.total,
         "file": asked.path,
         "schema": f"{Path(effbench.__file__).parent / 'suite.schema.json'}, for editors",
     }
     lines = _sheet(asked.name, asked.summary, facts, screen)
     lines += ["", "Workloads", *columns([*budgets.items()], screen, indent=2)]
-    return [*lines, "", "Techniques", *(f"  {screen.show(label(chosen))}" for chosen in asked.sets)]
+    for title, sets in {"": asked.sets, **asked.only}.items():
+        lines += ["", f"Techniques, {title} alone" if title else "Techniques"]
+        lines += [f"  {screen.show(label(chosen))}" for chosen in sets]
+    return lines
 
 
 def _count(things: Sequence[object], word: str) -> str:
