@@ -83,7 +83,7 @@ def run(
 
 def default_jobs(threads: int) -> int:
     """Return how many trials run side by side: as many as there are cores for `threads` each."""
-    return max(1, machine.cores() // threads)
+    return max(1, machine.cores() // max(1, threads))
 
 
 def load_results(*folders: str | os.PathLike[str]) -> pd.DataFrame:

@@ -26,6 +26,7 @@ _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _DURATION = re.compile(rf"((?:{_NUMBER}\s*(?:ms|min|[dhms])\s*)+)([a-z]*)")
 _PART = re.compile(rf"({_NUMBER})\s*(ms|min|[dhms])")
 _COUNT = re.compile(rf"({_NUMBER})\s*([kKMBGT]?)\s*([a-zA-Z_]+)")
+_LONGEST = 100  # characters
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 _DURATION_UNITS = {"": "seconds", "wall": "seconds", "cpu": "cpu", "reference": "reference"}
@@ -56,6 +57,8 @@ class Budget:
         if not isinstance(text, str):
             raise InvalidBudget(_explain(key, text, "write an amount with its unit, in quotes", more_units))
         written = text.strip()
+        if len(written) > _LONGEST:
+            raise InvalidBudget(_explain(key, text, "this is too long for an amount and its unit", more_units))
         if duration := _DURATION.fullmatch(written):
             seconds = sum(float(amount) * _SECONDS[unit] for amount, unit in _PART.findall(duration[1]))
             if duration[2] in _DURATION_UNITS:
@@ -108,4 +111,6 @@ class Budget:
 def _explain(key: str, value: Any, why: str, more_units: Iterable[str]) -> str:
     units = "".join(f"\n  {unit}: {how}" for unit, how in UNITS.items())
     units += "".join(f"\n  {unit}: counted by a plugin, as 100 {unit}" for unit in sorted(more_units))
-    return f"{key} = {value!r}: {why}. Units are:{units}"
+    shown = repr(value)
+    shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
+    return f"{key} = {shown}: {why}. Units are:{units}"

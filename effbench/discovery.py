@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ def _unreadable(fault: Exception) -> None:
 
 
 def _named(text: str) -> Iterator[Found]:
-    path = Path(text).resolve()
+    path = Path(os.path.realpath(text))  # which, unlike resolve(), goes no rounds in a loop of links
     if path.is_dir():
         files = sorted(file for file in path.glob("*.py") if not file.name.startswith(("_", "test_")))
         if not files:

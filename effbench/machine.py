@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from effbench import identity
+from effbench.errors import EffbenchError
 
 
 def now() -> str:
@@ -52,6 +53,21 @@ def processor() -> str:
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_device(name: str) -> None:
+    """Do nothing where a trial can run on a device: "cpu", "cuda", "cuda:1", ...
+
+    Raises:
+        EffbenchError: there is no such device here, or it cannot compute.
+    """
+    import torch
+
+    try:
+        torch.zeros((), device=torch.device(name)).item()  # of "meta", nothing can be had back
+    except (RuntimeError, AssertionError, NotImplementedError) as fault:
+        why = str(fault).partition("\n")[0]
+        raise EffbenchError(f"nothing can run on the device {name!r} here; write cpu, or cuda:0: {why}") from fault
 
 
 def disturbance() -> dict[str, float]:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from effbench import identity
+from effbench import identity, machine
 from effbench.budget import Budget
-from effbench.errors import DataUnavailable, Refusal, UnknownName
+from effbench.errors import DataUnavailable, EffbenchError, Refusal, UnknownName
 from effbench.pricing import PRICED_UNITS, Price, Trouble, baseline_price, number_of_steps
 from effbench.records import Record, canonical, label
 from effbench.store import FINAL
@@ -28,12 +28,16 @@ if TYPE_CHECKING:
     from effbench.workloads.workload import Workload
 
 
+MOST = 1024  # processes side by side, or threads
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How to run a suite here: what the suite does not say.
 
     jobs: processes side by side.
     threads: of each process.
+    device: where they compute: "cpu", "cuda", "cuda:1", ...
     named: plugins as they were named on the command line.
     data: data set -> folder of a local copy.
     """
@@ -43,6 +47,13 @@ class Settings:
     device: str = "cpu"
     named: tuple[str, ...] = ()
     data: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no machine has, and the device that this one lacks."""
+        for name, number in (("jobs", self.jobs), ("threads", self.threads)):
+            if type(number) is not int or not 1 <= number <= MOST:
+                raise EffbenchError(f"{name} = {number!r}: write a whole number from 1 to {MOST}")
+        machine.check_device(self.device)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import tomllib
 from typing import Any
 
 from effbench.errors import InvalidSuite
+from effbench.toml import loads
 
 Set = dict[str, dict[str, Any]]  # technique -> options; the baseline is the empty set
 
@@ -69,7 +70,7 @@ def _value(written: str, option: str, text: str) -> Any:
     if written == "None":
         raise InvalidSuite(f"{text!r}: {option}=None cannot be written; leave the option out to have its default")
     try:
-        values = tomllib.loads(f"values = [{written}]")["values"]
+        values = loads(f"values = [{written}]")["values"]
     except tomllib.TOMLDecodeError:
         values = [written] if _WORD.fullmatch(written) else []
     if len(values) != 1:

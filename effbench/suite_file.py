@@ -12,7 +12,7 @@ from effbench.factorial import factorial_sets
 from effbench.records import canonical
 from effbench.sets import parse_set
 from effbench.suite import Set, Suite, faults
-from effbench.toml import Place, lines, literal
+from effbench.toml import Place, lines, literal, loads
 
 if TYPE_CHECKING:
     from effbench.plugins import Plugins
@@ -70,7 +70,7 @@ class _Reader:
         self._path = path
         text = _text(path)
         try:
-            self._document = tomllib.loads(text)
+            self._document = loads(text)
         except tomllib.TOMLDecodeError as wrong:
             raise InvalidSuite(f"{path}: this is no TOML: {wrong}") from None
         self._lines = lines(text)

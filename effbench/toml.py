@@ -1,4 +1,4 @@
-"""What tomllib leaves out: in which line of a TOML text each thing stands, and how a plain value is written."""
+"""What tomllib leaves out: limits, in which line of a text each thing stands, and how a plain value is written."""
 
 from __future__ import annotations
 
@@ -17,6 +17,39 @@ _BARE_VALUE = re.compile(r"[^,\]}#\n]+")
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_BITS, _DEPTH = 64, 64  # of a whole number, as TOML has it, its sign included; of brackets inside brackets
+
+
+def loads(text: str) -> dict[str, Any]:
+    """Read TOML.
+
+    Raises:
+        tomllib.TOMLDecodeError: it is none, or a whole number is too long, or brackets are nested too deep.
+    """
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise tomllib.TOMLDecodeError(_TOO_DEEP) from None
+    except ValueError:  # Python reads no number of more than 4,300 digits
+        raise tomllib.TOMLDecodeError(_TOO_LONG) from None
+    _check_limits(found, _DEPTH)
+    return found
+
+
+_TOO_DEEP = f"brackets are nested more than {_DEPTH} deep"
+_TOO_LONG = f"a whole number has {_BITS} bits at most"
+
+
+def _check_limits(value: Any, depth: int) -> None:
+    if isinstance(value, int) and not -(2 ** (_BITS - 1)) <= value < 2 ** (_BITS - 1):
+        raise tomllib.TOMLDecodeError(f"{_TOO_LONG}, found one of {value.bit_length() + 1}")
+    if isinstance(value, dict | list):
+        if depth == 0:
+            raise tomllib.TOMLDecodeError(_TOO_DEEP)
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_limits(item, depth - 1)
 
 
 def lines(text: str) -> dict[Place, int]:

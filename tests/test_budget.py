@@ -94,6 +94,13 @@ def test_what_is_no_budget_is_refused_with_value_reason_and_units(text, why):
     assert all(f"\n  {unit}: " in message for unit in UNITS)
 
 
+@pytest.mark.parametrize("text", ["1" * 10**6 + " x", "1s" * 10**6, "1." * 10**6])
+def test_what_is_endless_is_refused_at_once_and_cut_short(text):
+    with pytest.raises(InvalidBudget, match="too long for an amount") as refused:
+        Budget.parse(text)
+    assert len(str(refused.value)) < 1000
+
+
 def test_a_unit_of_a_plugin_is_read_and_listed():
     assert Budget.parse("100 joules", more_units=["joules"]) == Budget(100, "joules")
     with pytest.raises(InvalidBudget, match="joules: counted by a plugin, as 100 joules"):

@@ -25,7 +25,10 @@ from effbench.verbs import VERBS
 PROMISED = """
 run SUITE --budget B --total T --seeds LIST --technique SET... --workload NAME... --out DIR --jobs N --threads N
     --device D --data NAME=PATH... --fail-fast --dry-run --fresh --plugin X... --strict-plugins
-table [RESULTS...] --format F --metric M --workload NAME -o FILE --plugin X... --strict-plugins
+table [RESULTS...] --format F --metric M --workload NAME --by WHAT --columns LIST --sort COLUMN --style S -o FILE
+    --plugin X... --strict-plugins
+report [RESULTS...] -o FILE --title T --plugin X...
+plot KIND [RESULTS...] --metric M --workload NAME -o FILE
 calibrate SUITE --technique SET... --workload NAME... --out DIR --jobs N --threads N --device D --data NAME=PATH...
     --fresh --plugin X... --strict-plugins
 list [WHAT] --json --plugin X... --strict-plugins

@@ -173,6 +173,8 @@ def test_no_results_is_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert f"there are no results below {tmp_path / 'results'}; run a suite first" in told(capsys, "table")
     with pytest.raises(EffbenchError, match="no results below"):
         newest(tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert "there are no records in empty; run a suite into it first" in told(capsys, "table", "empty")
 
 
 def test_tables_are_written_to_a_file_as_utf8(capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,13 +231,16 @@ def test_check_tells_which_law_is_broken(capsys: pytest.CaptureFixture[str]) -> 
     ("name", "text", "said"),
     [
         ("nowhere.py", None, "there is no file"),
+        ("loop.py", "a loop", "there is no file"),
         ("empty.py", "x = 1", "empty.py defines no technique; mark a function with @effbench.technique(...)"),
         ("broken.py", "import nothing_at_all", "broken.py cannot be imported: ModuleNotFoundError"),
         ("taken.py", LAWLESS.replace("lawless", "mixup"), "there is a technique 'mixup' already, in "),
     ],
 )
 def test_what_cannot_be_checked(name: str, text: str | None, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    if text is not None:
+    if text == "a loop":
+        Path(name).symlink_to(name)
+    elif text is not None:
         Path(name).write_text(text, encoding="utf-8")
     assert said in told(capsys, "check", name)
 

@@ -10,7 +10,7 @@ import torch
 from effbench import planning
 from effbench.budget import Budget
 from effbench.data.source import DataSource
-from effbench.errors import DataUnavailable, UnknownName
+from effbench.errors import DataUnavailable, EffbenchError, UnknownName
 from effbench.planning import Cell, Settings, cells_of, in_running_order, plan, seconds_of, use_copies
 from effbench.pricing import Phase, Price, Trouble
 from effbench.records import Record
@@ -41,6 +41,14 @@ def test_cells_say_what_is_refused_and_what_is_broken():
     assert (cells["baseline"].refusal, cells["baseline"].processes) == ("", 1)
     assert torch.get_num_threads() == before
     assert not torch.are_deterministic_algorithms_enabled()
+
+
+@pytest.mark.parametrize(
+    "settings", [{"jobs": 0}, {"jobs": 2.0}, {"jobs": True}, {"threads": -1}, {"threads": 10**9}, {"device": "gpu"}]
+)
+def test_what_no_machine_has_is_refused(settings):
+    with pytest.raises(EffbenchError, match=r"write (a whole number from 1 to 1024|cpu)"):
+        Settings(**settings)
 
 
 def test_trials_run_seed_by_seed_in_an_order_of_their_own():

@@ -357,10 +357,14 @@ def test_one_file_by_two_paths_is_one_plugin(tmp_path, monkeypatch):
         ("nowhere.py", "--plugin nowhere.py: there is no such file"),
         ("nowhere", "--plugin nowhere: there is no such file, folder or module"),
         ("empty", "--plugin empty: there is no .py file in this folder"),
+        ("loop.py", "--plugin loop.py: there is no such file"),
+        ("loop", "--plugin loop: there is no such file, folder or module"),
     ],
 )
 def test_a_named_plugin_that_is_not_there_is_an_error(tmp_path, monkeypatch, named, complaint):
     (tmp_path / "empty").mkdir()
+    for name in ("loop", "loop.py"):
+        (tmp_path / name).symlink_to(name)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(PluginError, match=complaint):
         load(named)

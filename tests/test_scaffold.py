@@ -92,6 +92,8 @@ def test_their_own_tests_pass(tmp_path: Path) -> None:
         ("data_centric/sampling/mixup", "there is a technique 'mixup' already; `effbench show mixup`"),
         ("data_centric/sampling/random", "'random' is the name of a Python module, which a file random.py would hide"),
         ("data_centric/sampling/torch", "'torch' is the name of a Python module"),
+        ("data_centric/sampling/baseline", "'baseline' is the name of the empty set of techniques"),
+        ("data_centric/sampling/test_noise", "test_noise.py would be taken for a file of tests"),
     ],
 )
 def test_names_that_will_not_do(place: str, said: str, tmp_path: Path) -> None:

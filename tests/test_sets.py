@@ -52,6 +52,8 @@ def test_what_is_read(text: str, expected: dict[str, Any]) -> None:
         ("mixup(alpha=1, alpha=2)", "gives option alpha of mixup twice"),
         ("mixup(alpha=None)", "leave the option out to have its default"),
         ("mixup(kind='a)", "a text in quotes is not closed by '"),
+        (f"mixup(alpha={'9' * 5000})", "is no value of option alpha"),
+        (f"mixup(alpha={'[' * 5000 + ']' * 5000})", "is no value of option alpha"),
     ],
 )
 def test_what_each_mistake_is_told(text: str, said: str) -> None:
@@ -64,10 +66,10 @@ def test_what_each_mistake_is_told(text: str, said: str) -> None:
 names = st.sampled_from(["mixup", "ema", "sam", "größe", "_x1"])
 options = st.one_of(
     st.booleans(),
-    st.integers(),
+    st.integers(-(2**63), 2**63 - 1),
     st.floats(allow_nan=False, allow_infinity=False),
     st.sampled_from(["cosine", "max-autotune", "a_b"]),
-    st.lists(st.integers(), max_size=3),
+    st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import tomllib
 from collections.abc import Iterator
 from typing import Any
@@ -107,6 +108,26 @@ def test_no_finite_number_is_written_as_toml_does(value: float, text: str) -> No
 def test_what_toml_cannot_hold_is_refused() -> None:
     with pytest.raises(TypeError, match="TOML cannot hold NoneType"):
         toml.literal({"x": None})
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("9" * 5000, "a whole number has 64 bits at most"),
+        ("0x" + "f" * 5000, "a whole number has 64 bits at most, found one of 20001"),
+        ("[{ a = 9223372036854775808 }]", "a whole number has 64 bits at most, found one of 65"),
+        ("[" * 5000 + "]" * 5000, "brackets are nested more than 64 deep"),
+        ("[" * 65 + "]" * 65, "brackets are nested more than 64 deep"),
+    ],
+)
+def test_what_is_beyond_all_measure_is_no_toml(written: str, why: str) -> None:
+    with pytest.raises(tomllib.TOMLDecodeError, match=re.escape(why)):
+        toml.loads(f"x = {written}")
+
+
+def test_what_is_within_measure_is_read() -> None:
+    text = "x = [-9223372036854775808, 9223372036854775807, [[[]]]]"
+    assert toml.loads(text) == tomllib.loads(text)
 
 
 def places(value: Any, place: toml.Place = ()) -> Iterator[toml.Place]:

@@ -56,6 +56,12 @@ def check_name(name: str, known: Collection[str]) -> None:
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise EffbenchError(f"{name!r} is no name of a technique; write lower-case words joined by _, such as my_noise")
+    if name == "baseline":
+        raise EffbenchError("'baseline' is the name of the empty set of techniques; choose another")
+    if name.startswith("test_"):
+        raise EffbenchError(
+            f"{name}.py would be taken for a file of tests; choose a name that does not begin with test_"
+        )
     if name in known:
         raise EffbenchError(f"there is a technique {name!r} already; `effbench show {name}` tells what it does")
     if name in sys.stdlib_module_names or importlib.util.find_spec(name) is not None:
