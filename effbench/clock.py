@@ -60,6 +60,11 @@ class Ledger:
         self._paid: float | None = None  # CPU seconds on the clock, once somebody has asked
         self._since_cpu = self._start_cpu
 
+    @property
+    def open_line(self) -> str:
+        """The line to which the present moment is charged."""
+        return self._line
+
     def switch(self, line: str) -> str:
         """Charge the time since the last switch to the line that was open, open `line`, return the former.
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from effbench.clock import ON_THE_CLOCK
 from effbench.recipe import Training
 from effbench.records import Record
 from effbench.trial import Stop
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 def read_meters(meters: Mapping[str, Meter], training: Training, record: Record) -> None:
     """Read every meter, and write the numbers into the record; what fails leaves a warning."""
     found = dict[str, float | None]()
+    record.traffic = training.group.together().gather(traffic_of(training))
     try:
         with training.ledger.line("metering"), _quiet():
             for name, meter in meters.items():
@@ -28,6 +30,17 @@ def read_meters(meters: Mapping[str, Meter], training: Training, record: Record)
     step = found.pop("flop_per_step", None)
     record.flop = step * record.steps if step is not None else None
     record.measured = {name: value for name, value in found.items() if value is not None}
+
+
+def traffic_of(training: Training) -> dict[str, dict[str, float]]:
+    """Return what this rank sent in a step on the average: collective -> {"bytes": ..., "calls": ...}.
+
+    What left on the clock counts, preparing the final weights included, and not what was sent to set up or to
+    evaluate. Bytes are algorithmic: see `effbench.distributed.traffic`.
+    """
+    steps = max(1, training.step)
+    sent = training.group.wire.traffic.so_far(ON_THE_CLOCK)
+    return {name: {"bytes": each.bytes / steps, "calls": each.calls / steps} for name, each in sorted(sent.items())}
 
 
 def _read(meter: Meter, training: Training, record: Record) -> float | None:

@@ -31,6 +31,7 @@ STOP_REASONS: tuple[str, ...] = (
     "deadline",
     "interrupted",
     "total",
+    "decided",  # enough seeds had been run to tell
 )
 
 
@@ -68,6 +69,7 @@ class Record:
     examples_per_second: float | None = None  # steady state: without the first step
     parameters: int | None = None
     peak_memory_mib: float | None = None
+    traffic: list[dict[str, dict[str, float]]] = field(default_factory=list)  # rank by rank, see `metering.traffic_of`
     measured: dict[str, float] = field(default_factory=dict)  # by meters of plugins: name with its unit -> value
     overrun_seconds: float = 0.0
     price: dict[str, Any] | None = None  # the price list's entry that turned reference-seconds into steps

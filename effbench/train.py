@@ -42,6 +42,9 @@ def start(
     optimizer = recipe.optimizer(model)
     for parameters in optimizer.param_groups:
         parameters.setdefault("initial_lr", parameters["lr"])
+    ledger = ledger or Ledger()
+    if group.size > 1:
+        group.wire.traffic.line = lambda: ledger.open_line
     return Training(
         recipe=recipe,
         model=model,
@@ -51,7 +54,7 @@ def start(
         order=torch.Generator().manual_seed(_derive(seed, "order")),
         epoch_examples=epoch_examples or len(recipe.dataset),
         group=group if recipe.in_step else group.apart(),
-        ledger=ledger or Ledger(),
+        ledger=ledger,
     )
 
 

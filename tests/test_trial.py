@@ -175,3 +175,19 @@ def test_flop_of_compiled_code_are_counted():
     compiled = torch.compile(lambda x: (x @ weight).relu(), backend="eager", fullgraph=True)
     compiled(inputs)
     assert count_flop(lambda: compiled(inputs)) == 2 * 3 * 8 * 4
+
+
+def test_a_record_says_what_each_rank_sends_in_a_step():
+    record, _ = run("ddp", budget="5 steps", processes=2)
+    assert record.status == "ok", record.reason
+    assert len(record.traffic) == 2
+    for sent in record.traffic:
+        # the gradient, once around the ring of two; not the weights and buffers that set-up broadcast
+        assert sent["all_reduce"]["bytes"] == 4 * record.parameters
+        assert sent.keys() <= {"all_reduce", "broadcast"}
+    buffers = 4 * 2 * 16 + 8  # statistics of a BatchNorm, by which rank 0 keeps the others in step
+    once = 32 / 5  # in which order gradients come, in the first of 5 steps
+    assert record.traffic[0]["broadcast"]["bytes"] == pytest.approx(buffers + once, abs=once)
+    assert record.traffic[1]["broadcast"]["bytes"] == 0
+    assert Record.from_json(record.to_json()) == record
+    assert run()[0].traffic == [{}]

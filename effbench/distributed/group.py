@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from effbench.distributed.wire import Wire
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,14 @@ class Group:
         shared = torch.tensor(value, dtype=torch.float64)
         torch.distributed.broadcast(shared, src=0)
         return float(shared)
+
+    def gather(self, value: T) -> list[T]:
+        """Return the plain values of all ranks, in their order, on every rank."""
+        if self.is_silent:
+            return [value]
+        values: list[Any] = [None] * self.size
+        torch.distributed.all_gather_object(values, value)
+        return values
 
     def first(self, value: Tensor) -> Tensor:
         """Return rank 0's `value` on every rank; it has the same shape and type everywhere."""

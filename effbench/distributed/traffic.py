@@ -9,8 +9,7 @@ where it prefers fewer rounds to fewer bytes. Sends and receives that a techniqu
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,40 +30,56 @@ class Sent(NamedTuple):
     calls: int = 0
 
 
+_NOTHING = Sent()
+
 Amounts = Mapping[str, Sent]  # collective -> what was sent by it
 
 
 class Traffic:
-    """What one rank has sent so far; it may be asked and told from several threads."""
+    """What one rank has sent so far; it may be asked and told from several threads.
 
-    __slots__ = ("_bytes", "_calls", "_lock")
+    line: the ledger's line that is open, so that bytes are on the clock, or off it, as the time is in which they leave.
+    """
+
+    __slots__ = ("_lock", "_sent", "line")
 
     def __init__(self) -> None:
-        self._bytes, self._calls, self._lock = Counter[str](), Counter[str](), threading.Lock()
+        self.line: Callable[[], str] = lambda: ""
+        self._sent: dict[tuple[str, str], Sent] = {}
+        self._lock = threading.Lock()
 
     def count(self, message: Message) -> None:
         """Add one call."""
+        key = self.line(), message.collective
         with self._lock:
-            self._bytes[message.collective] += message.sent  # type: ignore[assignment]  # a Counter of floats
-            self._calls[message.collective] += 1
+            before = self._sent.get(key, _NOTHING)
+            self._sent[key] = Sent(before.bytes + message.sent, before.calls + 1)
 
-    def so_far(self) -> dict[str, Sent]:
-        """Return what was sent until now, by collective."""
+    def so_far(self, lines: Collection[str] | None = None) -> dict[str, Sent]:
+        """Return what was sent until now, by collective.
+
+        lines: only while one of these lines of the ledger was open.
+        """
+        found: dict[str, Sent] = {}
         with self._lock:
-            return {name: Sent(float(self._bytes[name]), calls) for name, calls in self._calls.items()}
+            for (line, name), sent in self._sent.items():
+                if lines is None or line in lines:
+                    before = found.get(name, _NOTHING)
+                    found[name] = Sent(before.bytes + sent.bytes, before.calls + sent.calls)
+        return found
 
     def since(self, earlier: Amounts) -> dict[str, Sent]:
         """Return what was sent after `earlier`, an answer of `so_far`; collectives without a call are left out."""
         return {
             name: Sent(now.bytes - before.bytes, now.calls - before.calls)
             for name, now in self.so_far().items()
-            if now.calls > (before := earlier.get(name, Sent())).calls
+            if now.calls > (before := earlier.get(name, _NOTHING)).calls
         }
 
     def sent_bytes(self, *collectives: str) -> float:
         """Return the bytes sent so far by these collectives; by all of them where none is named."""
-        with self._lock:
-            return float(sum(self._bytes[name] for name in collectives or tuple(self._bytes)))
+        found = self.so_far()
+        return sum(sent.bytes for name, sent in found.items() if not collectives or name in collectives)
 
 
 def all_reduce(size: float, ranks: int) -> Message:
