@@ -35,12 +35,10 @@ def deal_batches(recipe: Recipe, processes: int, shares: int) -> Recipe:
     All processes draw the same positions, load and transform the same whole batch with the same random numbers, and
     then one whose share is number s takes the examples s, s + shares, ...: so whatever is drawn, mixed or chosen is
     what one process would have drawn, mixed or chosen, and nobody need be asked what the whole weighs. Shares are dealt
-    to neighbours: the first processes get share 0.
-    Where another technique changed the sampler, which may then depend on what a process has seen, rank 0 says which
-    positions are drawn.
+    to neighbours: the first processes get share 0. Where another technique changed the sampler, which may then depend
+    on what a process has seen, rank 0 says which positions are drawn.
 
-    Weights come as shares of all that all processes have: those of one share sum to `shares / processes` of its part of
-    the step.
+    The weights of the shares sum to one. Where several processes have the same share, those of each sum to its part.
 
     shares: a divisor of `processes`; 1 gives all of them the whole batch.
 
@@ -56,7 +54,7 @@ def deal_batches(recipe: Recipe, processes: int, shares: int) -> Recipe:
     def deal(whole: Batch, training: Training) -> Batch:
         if len(whole) < shares:
             raise NotApplicable(f"a batch of {len(whole)} examples cannot be shared by {shares} processes")
-        total = whole.weight.sum().clamp_min(LEAST_WEIGHT) * (processes / shares)  # each share is with so many
+        total = whole.weight.sum().clamp_min(LEAST_WEIGHT)
         own = whole[training.group.rank * shares // processes :: shares]
         return own.replace(weight=own.weight / total)
 

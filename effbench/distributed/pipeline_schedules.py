@@ -48,13 +48,15 @@ def interleaved(chunks: int) -> Schedule:
     """Return the schedule in which each device has `chunks` chunks, one at every turn of the model around the devices.
 
     Micro-batches go in groups of as many as there are devices, each group through all chunks before the next one. A
-    last group of fewer would leave devices waiting, some for ever.
+    last group of fewer would leave devices waiting, some for ever. With one chunk it is `one_forward_one_backward`.
 
     Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, arXiv:2104.04473.
 
     Raises, when it is called:
         ValueError: the number of micro-batches is no multiple of that of the devices.
     """
+    if chunks == 1:
+        return one_forward_one_backward
 
     def schedule(device: int, devices: int, micro_batches: int) -> list[Action]:
         if micro_batches % devices:

@@ -12,8 +12,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
 from effbench import Recipe, Training, technique
-from effbench.distributed.data_parallel import check_processes, share_batches
-from effbench.errors import Conflict
+from effbench.distributed.data_parallel import check_processes, refuse, share_batches
 
 
 @technique(
@@ -53,12 +52,6 @@ def fsdp(recipe: Recipe, *, processes: int = 2) -> Recipe:
         return plain(training.recipe, recipe.eval_model(training))
 
     return share_batches(recipe, processes).wrap(placement=place, eval_model=gathered)
-
-
-def refuse(recipe: Recipe, term: str, why: str) -> None:
-    """Raise Conflict where another technique has changed `term`, for a reason that names the `{others}`."""
-    if others := sorted({author for _, changed, author in recipe.history if changed == term and author}):
-        raise Conflict(why.format(others=" and ".join(others)))
 
 
 def shard(model: nn.Module, processes: int) -> None:
