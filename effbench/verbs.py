@@ -6,6 +6,9 @@ from effbench.arguments import Argument, Verb, one_of, pair, seeds, whole
 
 KINDS = ("techniques", "workloads", "suites", "datasets", "plugins", "taxonomy")  # what `list` lists
 SHELLS = ("bash", "zsh", "fish")
+BY = ("technique", "workload", "leaf", "budget")  # what the tables of `table` are by
+STYLES = ("compact", "full", "paper")
+FIGURES = ("curves", "forest", "interactions", "ladder", "ledger", "pareto", "profiles", "scores")  # what `plot` draws
 
 PLUGINS = (
     Argument("--plugin", "file, folder or module that offers more", "X", several=True, completes="files"),
@@ -46,11 +49,16 @@ RUN = Verb(
     ),
     "What is finished is kept, and what failed is tried again: a run that was stopped goes on.",
 )
+RESULTS = Argument(
+    "RESULTS", "folders; default: the newest in results/", several=True, optional=True, completes="files"
+)
+METRIC = Argument("--metric", "compare accuracy, peak_memory_mib, ...", "M")
+WORKLOAD = Argument("--workload", "show this workload alone", "NAME", completes="workloads")
 TABLE = Verb(
     "table",
     "compare what was run, with intervals and verdicts",
     (
-        Argument("RESULTS", "folders; default: the newest in results/", several=True, optional=True, completes="files"),
+        RESULTS,
         Argument(
             "--format",
             "console, markdown, csv, latex, html or json",
@@ -58,13 +66,63 @@ TABLE = Verb(
             default="console",
             completes=("console", "markdown", "csv", "latex", "html", "json"),
         ),
-        Argument("--metric", "compare accuracy, peak_memory_mib, ...", "M"),
-        Argument("--workload", "show this workload alone", "NAME", completes="workloads"),
+        METRIC,
+        WORKLOAD,
+        Argument(
+            "--by",
+            f"a table for each {', '.join(BY[:-1])} or {BY[-1]}",
+            "WHAT",
+            default=BY[0],
+            read=one_of("table by", *BY),
+            completes=BY,
+        ),
+        Argument("--columns", "show these alone: technique,mean,p_holm,...", "LIST"),
+        Argument("--sort", "sort by a column; -mean sorts downwards", "COLUMN"),
+        Argument(
+            "--style",
+            f"{', '.join(STYLES[:-1])} or {STYLES[-1]}; default: full",
+            "S",
+            default="full",
+            read=one_of("style", *STYLES),
+            completes=STYLES,
+        ),
         Argument("-o", "write to a file", "FILE", completes="files", dest="file"),
         *PLUGINS,
     ),
-    ("effbench table", "effbench table results/quick --format markdown -o quick.md"),
+    (
+        "effbench table",
+        "effbench table results/quick --format markdown -o quick.md",
+        "effbench table results/quick --by workload --style compact --sort=-difference",
+        "effbench table results/quick --style paper --format latex -o table.tex",
+    ),
     "By default each workload is judged by its headline metric, on its test examples.",
+)
+REPORT = Verb(
+    "report",
+    "write one HTML page about all of it, which needs no network",
+    (
+        RESULTS,
+        Argument("-o", "file; default: report.html", "FILE", completes="files", dest="file"),
+        Argument("--title", "title; default: the name of the suite", "T"),
+        PLUGINS[0],
+    ),
+    ("effbench report results/quick -o report.html",),
+    "Plugins are not run for it: their source is read for the cards of their techniques.",
+)
+PLOT = Verb(
+    "plot",
+    "draw a figure for a paper: pdf, svg or png",
+    (
+        Argument(
+            "KIND", f"{', '.join(FIGURES[:-1])} or {FIGURES[-1]}", read=one_of("figure", *FIGURES), completes=FIGURES
+        ),
+        RESULTS,
+        METRIC,
+        WORKLOAD,
+        Argument("-o", "file; default: KIND.pdf", "FILE", completes="files", dest="file"),
+    ),
+    ("effbench plot forest results/quick -o forest.pdf", "effbench plot curves --workload kjv_gpt -o curves.svg"),
+    "It needs matplotlib: pip install 'effbench[plots]'.",
 )
 CALIBRATE = Verb(
     "calibrate",
@@ -148,7 +206,7 @@ COMPLETION = Verb(
 )
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
-    "compare": (RUN, TABLE, CALIBRATE),
+    "compare": (RUN, TABLE, REPORT, PLOT, CALIBRATE),
     "look": (LIST, SHOW, DATA),
     "write": (NEW, CHECK, COMPLETION),
 }

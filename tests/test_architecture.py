@@ -65,7 +65,10 @@ LAYERS: list[tuple[str, set[str]]] = [
     ),
 ]
 #: What works from records alone: it starts fast, and runs where there is no torch.
-WITHOUT_TORCH = {"errors", "budget", "records", "store", "hookspecs", "analysis", "report", "toml", "sets", "taxonomy"}
+WITHOUT_TORCH = {
+    *("errors", "budget", "records", "store", "hookspecs", "analysis", "report", "toml", "sets", "taxonomy"),
+    "discovery",
+}
 
 
 def part(module: str) -> str:
@@ -132,7 +135,7 @@ def test_the_harness_names_no_technique() -> None:
                 assert name not in names - {"adamw", "rmsnorm"}, f"{file.name}, line {node.lineno} knows {name}"
 
 
-@pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["table", "--help"], ["table", "empty"]])
+@pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["table", "--help"], ["table", "empty"], ["report", "empty"]])
 def test_looking_imports_no_torch(command: list[str], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "records.jsonl").touch()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from effbench.commands.plugins_of import plugins_of
 from effbench.errors import EffbenchError, UnknownName
 from effbench.report.console import emit
 from effbench.report.formats import Format, formats
+from effbench.report.layouts import laid_out
+from effbench.report.sources import technique_sources
 from effbench.report.tables import comparison_table
 from effbench.store import read_records
 
@@ -19,12 +22,25 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the tables of all records in the folders."""
     write = format_of(arguments)
     records = read_records(arguments.results or [newest(RESULTS)])
-    text = write(comparison_table(records, arguments.metric, arguments.workload))
+    tables = laid_out(
+        comparison_table(records, arguments.metric, arguments.workload),
+        by=arguments.by,
+        columns=[key.strip() for key in (arguments.columns or "").split(",") if key.strip()],
+        sort=arguments.sort or "",
+        style=arguments.style,
+        leaves=leaves_of(arguments.plugin) if arguments.by == "leaf" else None,
+    )
+    text = write(tables)
     if arguments.file:
         Path(arguments.file).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     else:
         emit(text.rstrip("\n"))
     return 0
+
+
+def leaves_of(named: Sequence[str]) -> dict[str, str]:
+    """Return the leaf of each technique whose source is on this machine."""
+    return {name: source.leaf for name, source in technique_sources(named).items()}
 
 
 def format_of(arguments: argparse.Namespace) -> Format:

@@ -46,3 +46,4 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     remarks: tuple[Remark, ...] = ()
+    statement: str = ""  # what a caption in a paper states: n, budget, clock, hardware

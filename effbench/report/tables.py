@@ -11,6 +11,7 @@ from effbench.budget import Budget
 from effbench.errors import InvalidBudget
 from effbench.records import Record, plain
 from effbench.report import numbers
+from effbench.report.method import hardware
 from effbench.report.numbers import NOTHING, TIMES
 from effbench.report.remarks import SECONDS, problems_of, remarks
 from effbench.report.table import Column, Row, Table, Value
@@ -46,6 +47,22 @@ def to_table(comparison: Comparison, apart: bool = False) -> Table:
         columns=columns,
         rows=tuple(_row(each, comparison, columns) for each in comparison.results),
         remarks=remarks(comparison, apart=apart),
+        statement=statement(comparison),
+    )
+
+
+def statement(comparison: Comparison) -> str:
+    """Return what a caption in a paper states: what is shown, n, budget, clock and hardware."""
+    group, measure = comparison.group, comparison.measure
+    way = {True: "more is better", False: "less is better", None: ""}[measure.higher_is_better]
+    shown = " ".join(part for part in (measure.split, measure.title) if part)
+    clock = f", counted in {SECONDS[group.clock]}" if group.clock in SECONDS else ""
+    percent = f"{100 * comparison.confidence:g} %"
+    return (
+        f"{shown[:1].upper()}{shown[1:]} on {group.workload}{f' ({way})' if way else ''}: mean over "
+        f"n = {len(group.seeds)} {'seeds' if len(group.seeds) != 1 else 'seed'} and half of its {percent} interval, "
+        f"and the difference to the baseline, paired by seed, with its interval, corrected for the number of sets. "
+        f"Budget of a trial: {group.budget}{clock}, evaluation left out. {hardware(group.records)}"
     )
 
 

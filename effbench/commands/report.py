@@ -1,0 +1,35 @@
+"""effbench report: write one HTML page about results, which needs no network. Never imports torch."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from effbench.commands.table import RESULTS, newest
+from effbench.errors import EffbenchError
+from effbench.report.console import emit
+from effbench.report.html.page import report
+from effbench.report.sources import technique_sources
+from effbench.store import Store, read_records
+
+NAME = "report.html"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the page of all records in the folders."""
+    folders = arguments.results or [str(newest(RESULTS))]
+    records = read_records(folders)
+    if not records:
+        raise EffbenchError(f"there are no records in {', '.join(folders)}; run a suite into it first")
+    kept = [Store(folder).read_json("suite") for folder in folders if Path(folder).is_dir()]
+    page = report(
+        records,
+        sources=technique_sources(arguments.plugin),
+        suites=[suite for suite in kept if isinstance(suite, dict)],
+        folders=folders,
+        title=arguments.title or "",
+    )
+    file = Path(arguments.file or NAME)
+    file.write_text(page, encoding="utf-8", errors="backslashreplace")
+    emit(f"{file}: {len(records)} records, {len(page.encode(errors='backslashreplace')) / 2**20:.1f} MiB")
+    return 0

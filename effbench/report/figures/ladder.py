@@ -1,0 +1,49 @@
+"""The budget ladder: the difference to the baseline at each budget, the baseline retrained at each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from effbench.analysis.ladder import Ladder
+from effbench.report.figures.figure import Axis, Chart, Line
+
+MOST = 4  # lines: their bands lie over each other
+
+
+def ladder(found: Sequence[Ladder]) -> Chart:
+    """Return the ladders of one workload and clock; those that differ most at the largest budget."""
+    first = found[0]
+    others = [each for each in found if any(rung.difference is not None for rung in each.rungs)]
+    flipped = first.higher_is_better is False
+    budgets = sorted({rung.amount for each in found for rung in each.rungs})
+    shown = sorted(others, key=lambda each: -abs(_last(each)))[:MOST]
+    return Chart(
+        title=first.workload,
+        about=f"Difference of {first.metric} to the baseline trained at the same budget, with its interval."
+        + (" Upwards is better." if first.higher_is_better is not None else ""),
+        x=Axis(f"budget, {first.clock}", log=True, ticks=tuple(budgets)),
+        y=Axis(f"Δ {first.metric}", flipped=flipped, signed=True),
+        lines=tuple(_line(each, slot) for slot, each in enumerate(shown, start=1)),
+        level=0.0,
+        level_title="baseline",
+    )
+
+
+def _last(each: Ladder) -> float:
+    found = [rung.difference.mean for rung in each.rungs if rung.difference and rung.difference.mean is not None]
+    return found[-1] if found else 0.0
+
+
+def _line(each: Ladder, slot: int) -> Line:
+    rungs = [(r.amount, r.difference) for r in each.rungs if r.difference and r.difference.mean is not None]
+    means = tuple(found.mean or 0.0 for _, found in rungs)
+    ends = [(found.low, found.high) for _, found in rungs]
+    known = all(low is not None and high is not None for low, high in ends)
+    return Line(
+        each.label,
+        slot,
+        tuple(amount for amount, _ in rungs),
+        means,
+        tuple(low or 0.0 for low, _ in ends) if known else (),
+        tuple(high or 0.0 for _, high in ends) if known else (),
+    )

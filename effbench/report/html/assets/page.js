@@ -1,0 +1,160 @@
+"use strict";
+// The page is whole without this: it adds sorting, filters, tips, legends that hide lines, and a switch of themes.
+
+const cellOf = (row, column) => row.cells[column];
+const valueOf = (cell) => (cell && cell.dataset.v !== undefined ? Number(cell.dataset.v) : NaN);
+
+function sortBy(table, column, descending) {
+  const body = table.tBodies[0];
+  const rows = [...body.rows].filter((row) => row.cells.length > column);
+  const numeric = rows.some((row) => !Number.isNaN(valueOf(cellOf(row, column))));
+  const sign = descending ? -1 : 1;
+  rows.sort((a, b) => {
+    const [first, second] = [cellOf(a, column), cellOf(b, column)];
+    if (!numeric) return sign * first.innerText.localeCompare(second.innerText, undefined, { numeric: true });
+    const [x, y] = [valueOf(first), valueOf(second)];
+    if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y); // what is not known comes last
+    return sign * (x - y);
+  });
+  body.append(...rows);
+  for (const head of table.tHead.rows[0].cells) head.removeAttribute("aria-sort");
+  table.tHead.rows[0].cells[column].setAttribute("aria-sort", descending ? "descending" : "ascending");
+}
+
+function makeSortable(table) {
+  [...table.tHead.rows[0].cells].forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => sortBy(table, column, head.getAttribute("aria-sort") === "ascending"));
+  });
+}
+
+function searchField(words) {
+  const field = document.createElement("input");
+  field.type = "search";
+  field.placeholder = words;
+  field.setAttribute("aria-label", words);
+  return field;
+}
+
+function makeMainFilter(controls, table) {
+  const rows = [...table.tBodies[0].rows];
+  const field = searchField("find a technique");
+  const shown = document.createElement("output");
+  const verdicts = ["better", "worse", "no evidence", "breaks", "incomplete", "skipped"];
+  const present = verdicts.filter((name) => rows.some((row) => row.dataset.verdicts.split(" ").includes(name.replace(" ", "-"))));
+  const boxes = present.map((name) => {
+    const label = document.createElement("label");
+    const box = document.createElement("input");
+    box.type = "checkbox";
+    box.value = name.replace(" ", "-");
+    label.append(box, name);
+    return [label, box];
+  });
+  const apply = () => {
+    const wanted = boxes.filter(([, box]) => box.checked).map(([, box]) => box.value);
+    const words = field.value.trim().toLowerCase();
+    let count = 0;
+    for (const row of rows) {
+      const said = row.dataset.verdicts.split(" ");
+      const fits = row.cells[0].innerText.toLowerCase().includes(words) && (!wanted.length || wanted.some((name) => said.includes(name)));
+      row.hidden = !fits;
+      count += fits;
+    }
+    shown.value = count === rows.length ? "" : `${count} of ${rows.length} sets`;
+  };
+  field.addEventListener("input", apply);
+  boxes.forEach(([, box]) => box.addEventListener("change", apply));
+  controls.append(field, ...boxes.map(([label]) => label), shown);
+  controls.hidden = false;
+}
+
+function makeSectionFilter(controls, sections) {
+  const field = searchField("find a technique");
+  field.addEventListener("input", () => {
+    const words = field.value.trim().toLowerCase();
+    for (const section of sections) section.hidden = !section.dataset.name.toLowerCase().includes(words);
+  });
+  controls.append(field);
+  controls.hidden = false;
+}
+
+function makeLegend(legend) {
+  const drawing = legend.parentElement.querySelector("svg");
+  for (const item of legend.children) {
+    const slot = item.className;
+    const swatch = item.querySelector(".swatch");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "name";
+    button.setAttribute("aria-pressed", "true");
+    button.append(...[...item.childNodes].filter((node) => node !== swatch));
+    item.append(button);
+    const all = (name) => drawing.querySelectorAll(name);
+    button.addEventListener("click", () => {
+      const off = button.getAttribute("aria-pressed") === "true";
+      button.setAttribute("aria-pressed", String(!off));
+      all(`.${slot}`).forEach((mark) => mark.classList.toggle("off", off));
+    });
+    const dim = (on) => all(".line, .band, .dot, .part").forEach((mark) => mark.classList.toggle("dim", on && !mark.classList.contains(slot)));
+    button.addEventListener("pointerenter", () => dim(true));
+    button.addEventListener("pointerleave", () => dim(false));
+  }
+}
+
+function makeTips(tip) {
+  const words = new WeakMap();
+  const hide = () => { tip.hidden = true; };
+  document.addEventListener("pointermove", (event) => {
+    const mark = event.target.closest ? event.target.closest("svg .effect, svg .spot, svg .dot, svg .part") : null;
+    if (!mark) return hide();
+    const title = mark.querySelector(":scope > title");
+    if (title) {
+      words.set(mark, title.textContent);
+      mark.setAttribute("aria-label", title.textContent);
+      title.remove(); // else the browser would say it again
+    }
+    tip.textContent = words.get(mark) || "";
+    tip.hidden = !tip.textContent;
+    const room = document.documentElement.clientWidth - tip.offsetWidth - 8;
+    tip.style.left = `${Math.max(8, Math.min(event.clientX + 14, room))}px`;
+    tip.style.top = `${Math.max(8, event.clientY - tip.offsetHeight - 12)}px`;
+  });
+  document.addEventListener("scroll", hide, { passive: true });
+}
+
+function makeTheme(button) {
+  const themes = ["light dark", "light", "dark"];
+  const names = ["auto", "light", "dark"];
+  let chosen = 0;
+  const show = () => {
+    document.documentElement.style.colorScheme = themes[chosen];
+    button.textContent = names[chosen];
+  };
+  button.addEventListener("click", () => { chosen = (chosen + 1) % themes.length; show(); });
+  button.hidden = false;
+  show();
+}
+
+function openTarget() {
+  const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (target && target.tagName === "DETAILS") target.open = true;
+}
+
+document.querySelectorAll("table.sortable").forEach((table) => {
+  if (!table.closest("details.technique")) makeSortable(table);
+});
+document.querySelectorAll("details.technique").forEach((section) => {
+  section.addEventListener("toggle", () => section.querySelectorAll("table.sortable").forEach(makeSortable), { once: true });
+});
+for (const controls of document.querySelectorAll(".controls")) {
+  if (controls.dataset.for === "main") makeMainFilter(controls, document.getElementById("main"));
+  else makeSectionFilter(controls, document.querySelectorAll("details.technique"));
+}
+document.querySelectorAll(".legend").forEach(makeLegend);
+makeTips(document.getElementById("tip"));
+makeTheme(document.getElementById("theme"));
+window.addEventListener("hashchange", openTarget);
+openTarget();

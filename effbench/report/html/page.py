@@ -1,0 +1,119 @@
+"""The page: everything that a template needs, made from records, and the template filled."""
+
+from __future__ import annotations
+
+import importlib.resources
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from effbench.analysis.comparison import Comparison, compare
+from effbench.records import Record
+from effbench.report.console import visible
+from effbench.report.figures.curves import Over, curves
+from effbench.report.figures.forest import forest
+from effbench.report.figures.ledger import ledger
+from effbench.report.html import draw_rows, overview, provenance, sections, summary
+from effbench.report.html.analyses import analyses, chart_panel, forest_panel
+from effbench.report.html.panel import Panel
+from effbench.report.html.taxonomy_map import taxonomy_map
+from effbench.report.method import method
+from effbench.report.sources import Source
+from effbench.report.tables import to_table
+from effbench.report.words import counted, listed
+
+
+def report(
+    records: Sequence[Record],
+    *,
+    sources: Mapping[str, Source] | None = None,
+    suites: Sequence[Mapping[str, Any]] = (),
+    folders: Sequence[str] = (),
+    title: str = "",
+) -> str:
+    """Return the whole page.
+
+    sources: cards of techniques, by name.
+    suites: the suites as they were run, as the results folders keep them.
+    folders: where the records are, for the commands that make the page again.
+    title: default: the names of the suites.
+    """
+    comparisons = compare(records)
+    main = overview.main_comparisons(comparisons)
+    listing = len(records) <= sections.MOST_RECORDS
+    cards = sources or {}
+    parts = sections.sections(comparisons, cards, records=listing)
+    names = list(dict.fromkeys(record.suite for record in records if record.suite))
+    return (
+        _environment()
+        .get_template("page.html.jinja")
+        .render(
+            title=title or listed(names) or "results",
+            facts=_facts(records, main),
+            answer=summary.answer(main),
+            workloads=[(each.group.workload, each.measure, each.group.budget) for each in main],
+            overview=overview.overview(main),
+            forests=[forest_panel(forest(each)) for each in main if len(each.results) > 1],
+            curves={"share": _curves(main, "share"), "time": _curves(main, "time")},
+            ledgers=[panel for each in main if (panel := _ledger(each)).keys],
+            tables=[to_table(each) for each in comparisons],
+            leaves=taxonomy_map(comparisons, cards),
+            sections=parts,
+            anchors={each.name: each.anchor for each in parts},
+            analyses=list(analyses(comparisons, main)),
+            count=len(records),
+            listing=listing,
+            failures=provenance.failures(comparisons),
+            environment=provenance.environment(records),
+            commands=provenance.reproduce(records, suites, folders),
+            method=method(comparisons),
+            style=_asset("page.css"),
+            script=_asset("page.js"),
+        )
+    )
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("effbench.report.html", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: visible(value) if type(value) is str else value,
+    )
+    environment.filters["words"] = lambda text: text.replace("_", " ")
+    environment.filters["slug"] = lambda text: text.replace(" ", "-") or "baseline"
+    return environment
+
+
+def _asset(name: str) -> Markup:
+    text = importlib.resources.files("effbench.report.html").joinpath("assets", name).read_text(encoding="utf-8")
+    return Markup(text.rstrip())  # noqa: S704 - files of our own
+
+
+def _facts(records: Sequence[Record], main: Sequence[Comparison]) -> list[tuple[str, str]]:
+    sets = {key for each in main for key in each.group.sets if key != "{}"}
+    budgets = list(dict.fromkeys(each.group.budget for each in main))
+    machines = dict(provenance.environment(records)[0].values) if records else {}
+    return [
+        (counted(len(sets), "set"), "of techniques"),
+        (counted(len(main), "workload"), listed((each.group.workload for each in main), most=9)),
+        (listed(budgets, word="or") or "no budget", "a trial"),
+        (provenance.seeds_of(main), "paired with the baseline's"),
+        (counted(len(records), "trial"), listed(machines, most=2)),
+    ]
+
+
+def _curves(main: Sequence[Comparison], over: Over) -> list[Panel]:
+    figures = [curves(each, over) for each in main]
+    return [chart_panel(figure) for figure in figures if figure.lines]
+
+
+def _ledger(each: Comparison) -> Panel:
+    figure = ledger(each)
+    keys = tuple((slot, part.replace("_", " ")) for slot, part in enumerate(figure.parts))
+    note = f"{counted(figure.left_out, 'set')} are left out." if figure.left_out else ""
+    return Panel(figure.title, figure.about, draw_rows.stacks(figure), keys, kind="p", note=note)

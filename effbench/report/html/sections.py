@@ -1,0 +1,149 @@
+"""One section a technique: its card, what its paper claims, what was measured, its curves and its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from effbench.analysis.comparison import Comparison, SetResult
+from effbench.records import Record
+from effbench.report import numbers
+from effbench.report.eta import duration
+from effbench.report.figures.curves import curves
+from effbench.report.html.draw_chart import chart
+from effbench.report.sources import Source
+
+BASELINE = "baseline"
+MOST_RECORDS = 20_000  # of a page; more would take a browser seconds to open
+_MOST_CURVES = 12  # of one section
+_MOST_LINES = 3  # of one drawing, the baseline's besides
+
+Found = Sequence[tuple[Comparison, SetResult]]  # where a technique stands
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured of one set on one workload."""
+
+    label: str
+    workload: str
+    budget: str
+    n: str
+    mean: str
+    difference: str
+    verdict: str
+    speed: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRow:
+    """A trial, as the page lists it."""
+
+    label: str
+    workload: str
+    budget: str
+    seed: int
+    status: str
+    metric: str
+    value: float | None  # of the headline metric, on test
+    shown: str
+    steps: int
+    wall: str
+    memory: str
+    remark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """All of a technique."""
+
+    name: str
+    anchor: str
+    source: Source | None
+    measured: tuple[Measured, ...]
+    pictures: tuple[tuple[str, Markup], ...]  # caption, curves
+    records: tuple[RecordRow, ...]
+    verdicts: tuple[str, ...]  # all that were given, without repetition
+
+
+def anchor(name: str, known: Sequence[str]) -> str:
+    """Return the id of a technique's section: its name where that can be one, else a number."""
+    return f"t-{name}" if name.isidentifier() else f"t-{known.index(name)}"
+
+
+def sections(comparisons: Sequence[Comparison], sources: Mapping[str, Source], *, records: bool) -> list[Section]:
+    """Return the baseline's section, then one for each technique that was tried, by name.
+
+    records: whether to list the trials.
+    """
+    names = sorted({name for found in comparisons for each in found.results for name in each.techniques})
+    found: dict[str, list[tuple[Comparison, SetResult]]] = {name: [] for name in [BASELINE, *names]}
+    for comparison in comparisons:
+        for each in sorted(comparison.results, key=lambda result: len(result.techniques)):
+            for name in each.techniques or [BASELINE]:
+                found[name].append((comparison, each))
+    return [
+        _section(name, anchor(name, names), sources.get(name), found[name], records) for name in found if found[name]
+    ]
+
+
+def _section(name: str, place: str, source: Source | None, found: Found, with_records: bool) -> Section:
+    pictures = () if name == BASELINE else tuple(_pictures(found))
+    rows = [row for _, each in found for row in map(_record_row, each.records)] if with_records else []
+    verdicts = dict.fromkeys(str(each.verdict) for _, each in found if each.verdict)
+    return Section(
+        name, place, source, tuple(_measured(*pair) for pair in found), pictures, tuple(rows), tuple(verdicts)
+    )
+
+
+def _pictures(found: Found) -> Iterator[tuple[str, Markup]]:
+    """Yield the curves of a technique's sets against the baseline, on one workload after the other."""
+    by_comparison: dict[int, list[tuple[Comparison, SetResult]]] = {}
+    for pair in found:
+        by_comparison.setdefault(id(pair[0]), []).append(pair)
+    for pairs in list(by_comparison.values())[:_MOST_CURVES]:
+        comparison = pairs[0][0]
+        labels = [each.label for _, each in pairs if each.values][:_MOST_LINES]
+        figure = curves(comparison, labels=labels)
+        if labels and figure.lines:
+            yield f"{comparison.group.workload}, {comparison.group.budget}", chart(figure, tips=False)
+
+
+def _measured(comparison: Comparison, each: SetResult) -> Measured:
+    speed = f"{each.relative_speed:.2f}{numbers.TIMES}" if each.relative_speed is not None else ""
+    return Measured(
+        label=each.label,
+        workload=comparison.group.workload,
+        budget=comparison.group.budget,
+        n=f"{len(each.values)}/{each.planned}",
+        mean=f"{numbers.mean(each.mean)} {comparison.measure.title}" if each.values else numbers.NOTHING,
+        difference=numbers.difference(each.difference) if each.difference else numbers.NOTHING,
+        verdict=str(each.verdict or ""),
+        speed=speed,
+    )
+
+
+def _record_row(record: Record) -> RecordRow:
+    value = record.metrics.get("test", {}).get(record.metric)
+    remark = record.reason or "; ".join(record.warnings)
+    return RecordRow(
+        label=record.label,
+        workload=record.workload,
+        budget=record.budget,
+        seed=record.seed,
+        status=record.status.replace("_", " "),
+        metric=record.metric,
+        value=value,
+        shown=numbers.NOTHING if value is None else numbers.significant(value, 6),
+        steps=record.steps,
+        wall=duration(record.wall_seconds) if record.wall_seconds else "",
+        memory=numbers.significant(record.peak_memory_mib) if record.peak_memory_mib is not None else "",
+        remark=" ".join(remark.split())[:200] + (f" ({record.log})" if record.log and record.status != "ok" else ""),
+    )
+
+
+def total(found: Iterable[Comparison]) -> int:
+    """Return how many records there are."""
+    return sum(len(each.group.records) for each in found)

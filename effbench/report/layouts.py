@@ -1,0 +1,221 @@
+"""Other looks at the same tables: grouped by workload, leaf or budget; chosen columns; sorted; short or for papers."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+from effbench.errors import UnknownName
+from effbench.report import numbers
+from effbench.report.table import Column, Remark, Row, Table, Value
+from effbench.taxonomy import LEAVES
+
+By = Literal["technique", "workload", "leaf", "budget"]
+Style = Literal["compact", "full", "paper"]
+BY: tuple[str, ...] = ("technique", "workload", "leaf", "budget")
+STYLES: tuple[str, ...] = ("compact", "full", "paper")
+
+#: style -> its columns; None: all that have something to show.
+_COLUMNS: dict[str, tuple[str, ...] | None] = {
+    "compact": ("leaf", "workload", "budget", "technique", "metric", "mean", "difference", "verdict"),
+    "full": None,
+    "paper": ("leaf", "workload", "budget", "technique", "metric", "n", "mean", "difference", "p_holm"),
+}
+#: style -> kinds of remarks that it keeps.
+_REMARKS: dict[str, set[str]] = {"compact": {"problem"}, "full": {"problem", "caveat", "note"}, "paper": {"problem"}}
+
+
+def laid_out(
+    tables: Sequence[Table],
+    *,
+    by: str = "technique",
+    columns: Sequence[str] = (),
+    sort: str = "",
+    style: str = "full",
+    leaves: Mapping[str, str] | None = None,
+) -> list[Table]:
+    """Return tables in another layout; the numbers stay as they are.
+
+    by: "technique": a table for each workload and budget, as they come. "workload": a table for each set, a row a
+        workload. "budget": a table for each workload, and each set at all its budgets. "leaf": as they come, in the
+        order of the survey.
+    columns: keys of columns, or of the numbers behind the rows, such as `p_holm`.
+    sort: a key; a minus in front sorts downwards. The baseline stays first, and what is not known comes last.
+    leaves: technique -> "branch/leaf", for `by="leaf"`.
+
+    Raises:
+        UnknownName: there is no such column.
+    """
+    found = _GROUPED[by](tables, leaves or {})
+    wanted = tuple(columns) or _COLUMNS[style]
+    if sort:
+        found = [_sorted(table, sort) for table in found]
+    if wanted is not None:
+        found = [_chosen(table, wanted, strict=bool(columns)) for table in found]
+    return [dataclasses.replace(table, remarks=_kept(table.remarks, style)) for table in found]
+
+
+def _kept(remarks: Sequence[Remark], style: str) -> tuple[Remark, ...]:
+    return tuple(remark for remark in remarks if remark.kind in _REMARKS[style])
+
+
+def _as_they_come(tables: Sequence[Table], leaves: Mapping[str, str]) -> list[Table]:
+    del leaves
+    return list(tables)
+
+
+def _by_leaf(tables: Sequence[Table], leaves: Mapping[str, str]) -> list[Table]:
+    order = {leaf: position for position, leaf in enumerate(LEAVES)}
+
+    def leaf(row: Row) -> str:
+        techniques = str(row.values["technique"]).split("+")
+        found = dict.fromkeys(leaves.get(name.partition("(")[0], "") for name in techniques)
+        return " + ".join(found) if row.values["techniques"] != "{}" else ""
+
+    def key(row: Row) -> tuple[bool, int]:
+        return row.values["techniques"] != "{}", order.get(leaf(row).partition(" + ")[0], len(order))
+
+    return [
+        _with_column(dataclasses.replace(table, rows=tuple(sorted(table.rows, key=key))), Column("leaf", "leaf"), leaf)
+        for table in tables
+    ]
+
+
+def _by_workload(tables: Sequence[Table], leaves: Mapping[str, str]) -> list[Table]:
+    del leaves
+    sets = dict.fromkeys((row.values["techniques"], row.values["technique"]) for table in tables for row in table.rows)
+    found = []
+    for techniques, label in sets:
+        parts = [_only(table, lambda row, same=techniques: row.values["techniques"] == same) for table in tables]  # type: ignore[misc]
+        joined = _joined(parts, str(label), "a row a workload")
+        found.append(_without(joined, "technique"))
+    return found
+
+
+def _by_budget(tables: Sequence[Table], leaves: Mapping[str, str]) -> list[Table]:
+    del leaves
+    workloads = dict.fromkeys(row.values["workload"] for table in tables for row in table.rows)
+    found = []
+    for workload in workloads:
+        parts = [table for table in tables if table.rows and table.rows[0].values["workload"] == workload]
+        joined = _without(_joined(parts, str(workload), "each set at all its budgets"), "workload")
+        order = dict.fromkeys(row.values["techniques"] for row in joined.rows)
+        place = {techniques: position for position, techniques in enumerate(order)}
+        rows = sorted(joined.rows, key=lambda row: place[row.values["techniques"]])
+        found.append(dataclasses.replace(joined, rows=tuple(rows)))
+    return found
+
+
+_GROUPED: dict[str, Callable[[Sequence[Table], Mapping[str, str]], list[Table]]] = {
+    "technique": _as_they_come,
+    "workload": _by_workload,
+    "leaf": _by_leaf,
+    "budget": _by_budget,
+}
+
+
+def _with_column(table: Table, column: Column, text: Callable[[Row], str]) -> Table:
+    """Return a table with another column in front."""
+    rows = tuple(dataclasses.replace(row, cells=(text(row), *row.cells)) for row in table.rows)
+    return dataclasses.replace(table, columns=(column, *table.columns), rows=rows)
+
+
+def _without(table: Table, key: str) -> Table:
+    kept = [i for i, column in enumerate(table.columns) if column.key != key]
+    return _picked(table, kept)
+
+
+def _picked(table: Table, places: Sequence[int]) -> Table:
+    rows = tuple(dataclasses.replace(row, cells=tuple(row.cells[i] for i in places)) for row in table.rows)
+    return dataclasses.replace(table, columns=tuple(table.columns[i] for i in places), rows=rows)
+
+
+def _only(table: Table, wanted: Callable[[Row], bool]) -> Table:
+    """Return a table with some of its rows, and without what its remarks say is wrong with others."""
+    rows = tuple(filter(wanted, table.rows))
+    names = tuple(f"{row.values['technique']}: " for row in rows)
+    remarks = [remark for remark in table.remarks if remark.kind != "problem" or remark.text.startswith(names)]
+    return dataclasses.replace(table, rows=rows, remarks=tuple(remarks))
+
+
+def _joined(tables: Sequence[Table], title: str, caption: str) -> Table:
+    """Return one table with the rows of all: workload, budget and metric become columns of it."""
+    parts = [table for table in tables if table.rows]
+    columns: dict[str, Column] = {}
+    for table in parts:
+        for column in table.columns:
+            known = columns.setdefault(column.key, column)
+            if known.title != column.title:
+                columns[column.key] = dataclasses.replace(known, title=column.key.replace("_", " "))
+    added = [Column("workload", "workload"), Column("budget", "budget"), Column("metric", "metric")]
+    keys = [column.key for column in added] + list(columns)
+    rows = []
+    for table in parts:
+        places = {column.key: i for i, column in enumerate(table.columns)}
+        for row in table.rows:
+            texts = [
+                row.cells[places[key]] if key in places else str(row.values.get(key) or numbers.NOTHING) for key in keys
+            ]
+            rows.append(dataclasses.replace(row, cells=tuple(texts)))
+    remarks = tuple(dict.fromkeys(remark for table in parts for remark in table.remarks))
+    statement = "; ".join(dict.fromkeys(table.statement for table in parts if table.statement))
+    return Table(title, caption, (*added, *columns.values()), tuple(rows), remarks, statement)
+
+
+def _chosen(table: Table, keys: Sequence[str], *, strict: bool) -> Table:
+    """Return a table with these columns, in this order.
+
+    strict: a key that does not exist is an error; else it is left out.
+    """
+    places = {column.key: i for i, column in enumerate(table.columns)}
+    known = set(table.rows[0].values) if table.rows else set()
+    for key in keys:
+        if strict and key not in places and key not in known:
+            raise UnknownName("column", key, {*places, *known}, where="--columns: ")
+    for key in keys:
+        if key not in places and (strict or key == "p_holm") and key in known:
+            places[key] = len(table.columns)
+            table = _behind(table, key)
+    shown = [places[key] for key in keys if key in places]
+    return _picked(table, shown)
+
+
+def _behind(table: Table, key: str) -> Table:
+    """Return a table with a number behind the rows as its last column."""
+    rows = tuple(dataclasses.replace(row, cells=(*row.cells, _text(row.values[key]))) for row in table.rows)
+    numeric = any(isinstance(row.values[key], int | float) for row in table.rows)
+    column = Column(key, _TITLES.get(key, key.replace("_", " ")), "right" if numeric else "left")
+    return dataclasses.replace(table, columns=(*table.columns, column), rows=rows)
+
+
+_TITLES = {"p_holm": "p (Holm)", "p_value": "p", "peak_memory_mib": "peak MiB"}
+
+
+def _text(value: Value) -> str:
+    if value is None or value == "":
+        return numbers.NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return numbers.significant(value) if isinstance(value, float) else str(value)
+
+
+def _sorted(table: Table, sort: str) -> Table:
+    key, down = sort.lstrip("-"), sort.startswith("-")
+    known = set(table.rows[0].values) if table.rows else set()
+    if table.rows and key not in known:
+        raise UnknownName("column", key, known, where="--sort: ")
+
+    def place(row: Row) -> tuple[bool, bool, float, str]:
+        value = row.values[key]
+        first = row.values["techniques"] != "{}"
+        if isinstance(value, int | float):
+            return first, math.isnan(value), -float(value) if down else float(value), ""
+        return first, value is None, 0.0, str(value)
+
+    rows = sorted(table.rows, key=place)
+    if down and any(isinstance(row.values[key], str) for row in rows):
+        baseline = [row for row in rows if row.values["techniques"] == "{}"]
+        rows = baseline + [row for row in reversed(rows) if row.values["techniques"] != "{}"]
+    return dataclasses.replace(table, rows=tuple(rows))

@@ -1,0 +1,157 @@
+"""Figures for papers, drawn by matplotlib: vector or pixels, colour-blind safe, with axes, units and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from effbench.errors import EffbenchError, UnknownName
+from effbench.report.figures.figure import Axis, Chart, Figure, Forest, Stacks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ENDINGS = (".pdf", ".svg", ".png")
+
+#: After Okabe and Ito, jfly.uni-koeln.de/color; the baseline's first. Dashes tell lines apart without colour.
+COLOURS = ("#3b424a", "#0072b2", "#d55e00", "#009e73", "#b5589a", "#b58400", "#3f51b5", "#6b4f3a", "#8a939d")
+DASHES: tuple[Any, ...] = ((0, (5, 2)), "-", (0, (6, 1.5)), (0, (3, 1)), (0, (1, 1)), (0, (6, 1, 1, 1)), "-", "-", "-")
+VERDICTS = {
+    "better": ("#00735a", "^"),
+    "worse": ("#b84300", "v"),
+    "breaks": ("#8f3d7c", "X"),
+    "incomplete": ("#7d5d00", "o"),
+}
+_OTHER = ("#5d6670", "o")
+_STYLE: dict[Any, Any] = {
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e3e6ea",
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "legend.fontsize": 7,
+    "pdf.fonttype": 42,  # text that can be searched and edited
+    "svg.fonttype": "none",
+    "svg.hashsalt": "effbench",  # the same records give the same file
+    "text.parse_math": False,  # a name with dollar signs is a name
+}
+_WIDTH = 3.4  # inches of a drawing: a column of most journals
+
+
+def save(figures: Sequence[Figure], file: Path) -> None:
+    """Draw figures side by side into one file.
+
+    Raises:
+        UnknownName: the ending of the file is none that can be written.
+        EffbenchError: matplotlib is not installed, or there is nothing to draw.
+    """
+    if file.suffix not in ENDINGS:
+        raise UnknownName("kind of figure", file.suffix, ENDINGS, where=f"{file}: ")
+    if not figures:
+        raise EffbenchError("these records have nothing for such a figure")
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure as Canvas
+    except ImportError:
+        raise EffbenchError("figures for papers need matplotlib; run: pip install 'effbench[plots]'") from None
+    with mpl.rc_context(_STYLE):
+        columns = min(3, len(figures))
+        rows = -(-len(figures) // columns)
+        heights = [_height(figure) for figure in figures]
+        canvas = Canvas(figsize=(_WIDTH * columns, rows * max(heights)), layout="constrained")
+        places = canvas.subplots(rows, columns, squeeze=False)
+        for place, figure in zip(places.flat, figures, strict=False):
+            draw(figure, place)
+        for place in places.flat[len(figures) :]:
+            place.remove()
+        metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(file.suffix)
+        canvas.savefig(file, dpi=300, metadata=metadata)
+
+
+def _height(figure: Figure) -> float:
+    """Return the inches that a figure needs."""
+    return 2.6 if isinstance(figure, Chart) else 0.9 + 0.2 * len(figure.rows)
+
+
+def draw(figure: Figure, place: Axes) -> None:
+    """Draw one figure on matplotlib's axes."""
+    place.set_title(figure.title, fontsize=8, loc="left", fontweight="bold")
+    if isinstance(figure, Chart):
+        _chart(figure, place)
+    elif isinstance(figure, Forest):
+        _forest(figure, place)
+    else:
+        _stacks(figure, place)
+
+
+def _chart(figure: Chart, place: Axes) -> None:
+    for line in figure.lines:
+        look = {"color": COLOURS[line.slot], "linestyle": DASHES[line.slot], "linewidth": 1.4, "label": line.label}
+        place.plot(line.x, line.y, drawstyle="steps-post" if line.stepped else "default", **look)
+        if line.low:
+            place.fill_between(line.x, line.low, line.high, color=COLOURS[line.slot], alpha=0.14, linewidth=0)
+    for dot in figure.dots:
+        spans = [
+            None if ends is None else [[at - ends[0]], [ends[1] - at]]
+            for at, ends in ((dot.x, dot.x_interval), (dot.y, dot.y_interval))
+        ]
+        place.errorbar(
+            dot.x, dot.y, xerr=spans[0], yerr=spans[1], fmt="o", markersize=4, color=COLOURS[dot.slot], linewidth=0.8
+        )
+        if dot.ringed:
+            place.annotate(dot.label, (dot.x, dot.y), xytext=(4, 4), textcoords="offset points", fontsize=6)
+    if figure.level is not None:
+        place.axhline(figure.level, color="#5d6670", linestyle=(0, (4, 3)), linewidth=0.9, label=figure.level_title)
+    if figure.lines:
+        place.legend(ncols=2 if len(figure.lines) > 4 else 1)
+    _axis(figure.x, place, "x")
+    _axis(figure.y, place, "y")
+
+
+def _axis(axis: Axis, place: Axes, which: str) -> None:
+    getattr(place, f"set_{which}label")(axis.title)
+    if axis.log:
+        getattr(place, f"set_{which}scale")("log")
+    if axis.ticks:
+        getattr(place, f"set_{which}ticks")(axis.ticks, [f"{tick:g}" for tick in axis.ticks])
+        getattr(place, f"{which}axis").set_minor_locator(_no_ticks())
+    if axis.low is not None or axis.high is not None:
+        getattr(place, f"set_{which}lim")(axis.low, axis.high)
+    if axis.flipped:
+        getattr(place, f"invert_{which}axis")()
+
+
+def _no_ticks() -> Any:
+    from matplotlib.ticker import NullLocator
+
+    return NullLocator()
+
+
+def _forest(figure: Forest, place: Axes) -> None:
+    place.axvline(0.0, color="#5d6670", linewidth=0.9)
+    for number, row in enumerate(figure.rows):
+        colour, marker = VERDICTS.get(row.verdict, _OTHER)
+        span = None if row.low is None or row.high is None else [[row.value - row.low], [row.high - row.value]]
+        place.errorbar(row.value, number, xerr=span, fmt=marker, markersize=4.5, color=colour, linewidth=1.2)
+    _rows([row.label for row in figure.rows], figure.x, place)
+
+
+def _stacks(figure: Stacks, place: Axes) -> None:
+    before = [0.0] * len(figure.rows)
+    for slot, part in enumerate(figure.parts):
+        widths = [amounts[slot] for _, amounts in figure.rows]
+        colour = COLOURS[1:][slot % (len(COLOURS) - 1)]
+        place.barh(range(len(widths)), widths, left=before, color=colour, height=0.7, label=part.replace("_", " "))
+        before = [start + width for start, width in zip(before, widths, strict=True)]
+    _rows([label for label, _ in figure.rows], figure.x, place)
+    place.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.3 / max(0.3, 0.06 * len(figure.rows))))
+
+
+def _rows(labels: Sequence[str], axis: Axis, place: Axes) -> None:
+    place.set_yticks(range(len(labels)), labels)
+    place.invert_yaxis()
+    place.grid(visible=False, axis="y")
+    _axis(axis, place, "x")
