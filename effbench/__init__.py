@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from effbench.api import load_results as load_results
     from effbench.api import run as run
+    from effbench.api import table as table
     from effbench.budget import Budget as Budget
     from effbench.clock import Clock as Clock
     from effbench.errors import Conflict as Conflict
@@ -44,6 +45,7 @@ _HOME = {
     "hookimpl": "effbench.hookspecs",
     "load_results": "effbench.api",
     "run": "effbench.api",
+    "table": "effbench.api",
     "technique": "effbench.techniques",
 }
 

@@ -81,6 +81,26 @@ def run(
     return load_results(folder)
 
 
+def table(*folders: str | os.PathLike[str], metric: str | None = None, workload: str | None = None) -> pd.DataFrame:
+    """Compare what was run: one row a set of techniques, workload and budget, as `effbench table` shows them.
+
+    Numbers are in full precision, with units in the names of their columns. `mean`, `difference` and their ends are
+    in the unit of `metric`, of which the row says the name; what was spent, in the unit of `clock`.
+
+    metric: what to compare; default: each workload's headline metric, on test.
+    workload: of this one alone.
+
+    Raises:
+        EffbenchError: a folder does not exist, or cannot be read.
+        UnknownName: there is no such workload, or no record with such a metric.
+    """
+    from effbench.report.frames import to_frame
+    from effbench.report.tables import comparison_table
+    from effbench.store import read_records
+
+    return to_frame(comparison_table(read_records(folders), metric, workload))
+
+
 def default_jobs(threads: int) -> int:
     """Return how many trials run side by side: as many as there are cores for `threads` each."""
     return max(1, machine.cores() // max(1, threads))

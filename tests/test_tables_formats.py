@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ from effbench.report.formats.as_html import to_html
 from effbench.report.formats.as_json import to_json
 from effbench.report.formats.as_latex import to_latex
 from effbench.report.formats.as_markdown import to_markdown
+from effbench.report.layouts import laid_out
 from effbench.report.tables import comparison_table
 from record_factory import record, several
 
@@ -129,7 +131,7 @@ def test_latex_has_no_bare_special_character():
     text = to_latex(tables("label_smoothing", *HOSTILE))
     assert r"label\_smoothing" in text
     body = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
-    for known in (r"\\[\\{}$&#%_]", r"\$(\\[a-zA-Z]+|-)\$", r" & ", r"\\[a-zA-Z]+(\{[a-z0-9]*\})?", r"[{}]"):
+    for known in (r"\\[\\{}$&#%_,]", r"\$(\\[a-zA-Z]+|-)\$", r" & ", r"\\[a-zA-Z]+(\{[a-z0-9]*\})?", r"[{}]"):
         body = re.sub(known, "", body)
     assert re.findall(r"[\\$#%_~^&]", body) == []
     assert body.isascii()
@@ -139,14 +141,28 @@ def test_latex_has_no_bare_special_character():
     shutil.which("pdflatex") is None, reason="there is no LaTeX here; the check above does not need one"
 )
 def test_latex_compiles(tmp_path):
-    if subprocess.run(["kpsewhich", "booktabs.sty"], capture_output=True, check=False).returncode:
-        pytest.skip("this LaTeX has no booktabs")
-    text = to_latex(tables("label_smoothing", "acc (%)", "p50 & p90", "#params", *HOSTILE))
-    page = "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n" + text + "\n\\end{document}"
+    if subprocess.run(["kpsewhich", "booktabs.sty", "siunitx.sty"], capture_output=True, check=False).returncode:
+        pytest.skip("this LaTeX has no booktabs or no siunitx")
+    found = tables("label_smoothing", "acc (%)", "p50 & p90", "#params", *HOSTILE)
+    odd = comparison_table(several("", BASELINE, target=0.9) + several("amp", [0.5, 0.5, math.nan], target=0.9))
+    text = to_latex([*found, *laid_out(found, style="paper"), *laid_out(odd, by="workload"), *odd])
+    packages = "\\usepackage{booktabs,graphicx,siunitx}"
+    page = f"\\documentclass{{article}}{packages}\\begin{{document}}\n{text}\n\\end{{document}}"
     (tmp_path / "t.tex").write_text(page, encoding="utf-8")
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "t.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout.decode(errors="replace")[-2000:]
+    assert b"Overfull" not in done.stdout  # wide tables are made as narrow as the page
+
+
+def test_latex_aligns_numbers_and_states_how_they_were_made():
+    (table,) = laid_out(tables("ema"), style="paper")
+    text = to_latex([table])
+    assert "n = 3 seeds" in text
+    assert "Budget of a trial: 5s reference, counted in seconds at the prices of the reference machine" in text
+    assert "Test CPU, 2 cores, Linux x86\\_64" in text
+    assert r"{lrS[table-format=1.3]@{\,}S[table-format=1.3]S[table-format=+1.3]rr}" in text
+    assert r"\textbf{ema} & 3/3 & 0.870 & 0.050 & +0.060 & {[}+0.017, +0.103{]} & 0.0267 \\" in text
 
 
 class Reader(HTMLParser):
