@@ -18,7 +18,8 @@ from typing import Any
 from effbench.errors import PluginError
 
 GROUP = "effbench"  # of the entry points
-OWN = ("effbench.workloads", "effbench.data", "effbench.meters")  # plugins that are part of the harness
+#: Plugins that are part of the harness.
+OWN = ("effbench.workloads", "effbench.data", "effbench.meters", "effbench.holdings")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ LAYERS: list[tuple[str, set[str]]] = [
         {
             "averages",
             "clock",
+            "data",
             "distributed",
             "losses",
             "models",
@@ -42,8 +43,8 @@ LAYERS: list[tuple[str, set[str]]] = [
             "surgery",
         },
     ),
-    ("training", {"train", "pricing", "meters"}),
-    ("things", {"aside", "data", "workloads", "toys", "laws"}),
+    ("training", {"train", "pricing", "meters", "holdings"}),
+    ("things", {"aside", "workloads", "toys", "laws"}),
     ("trial", {"identity", "machine", "trial", "course", "metering", "calibrate"}),
     ("running", {"plugins", "suite", "suite_file", "execution", "outcomes", "planning", "prices", "runner"}),
     ("looking", {"analysis", "report"}),
@@ -135,7 +136,9 @@ def test_the_harness_names_no_technique() -> None:
                 assert name not in names - {"adamw", "rmsnorm"}, f"{file.name}, line {node.lineno} knows {name}"
 
 
-@pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["table", "--help"], ["table", "empty"], ["report", "empty"]])
+@pytest.mark.parametrize(
+    "command", [["--help"], ["run", "--help"], ["table", "--help"], ["table", "empty"], ["report", "empty"]]
+)
 def test_looking_imports_no_torch(command: list[str], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "records.jsonl").touch()
