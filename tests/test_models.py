@@ -9,7 +9,19 @@ import pytest
 import torch
 from torch import nn
 
-from effbench.models import Network, Residual, bert, cnn1d, gpt, mlp, residuals, resnet, text_classifier, vit
+from effbench.models import (
+    Network,
+    Residual,
+    bert,
+    cnn1d,
+    gpt,
+    mlp,
+    residuals,
+    resnet,
+    switch_gpt,
+    text_classifier,
+    vit,
+)
 
 torch.set_num_threads(1)
 
@@ -33,6 +45,7 @@ FAMILIES = {
     "resnet": (resnet, images, (3, 10), 19_714, 3),
     "vit": (vit, images, (3, 10), 86_986, 6),
     "gpt": (lambda: gpt(80), tokens, (3, 64, 80), 109_312, 4),
+    "switch_gpt": (lambda: switch_gpt(80), tokens, (3, 64, 80), 208_832, 4),
     "bert": (lambda: bert(80), tokens, (3, 64, 80), 113_680, 4),
     "text_classifier": (lambda: text_classifier(80, 7, length=64), tokens, (3, 7), 109_895, 4),
 }

@@ -11,8 +11,10 @@ Techniques change models without knowing the family. What they may count on:
   1-D CNN.
 - In transformers `attention.attend` is a module, (q, k, v) -> mixed values, each (B, heads, T, C / heads): so
   another kind of attention is another module. `feed_forward.activation` and every `norm` are modules too.
+- In a Switch transformer every other `feed_forward` is an `Experts`, with `router`, and lists `first` and `last` of
+  their layers.
 - The head of a language model works token by token, so that it may be given some tokens alone.
-- `head.output` and `embed.tokens` of `gpt` and `bert` share their weights.
+- `head.output` and `embed.tokens` of `gpt`, `switch_gpt` and `bert` share their weights.
 - Blocks that keep the shape of their input are interchangeable with their neighbours of the same shape.
 - Models are built on the CPU from torch's global random numbers: a seed gives equal weights on every device.
 """
@@ -25,6 +27,7 @@ from effbench.models.gpt import gpt
 from effbench.models.mlp import mlp
 from effbench.models.network import Network, Residual, residuals
 from effbench.models.resnet import resnet
+from effbench.models.switch import switch_gpt
 from effbench.models.vit import vit
 
 __all__ = [
@@ -36,6 +39,7 @@ __all__ = [
     "mlp",
     "residuals",
     "resnet",
+    "switch_gpt",
     "text_classifier",
     "vit",
 ]

@@ -10,7 +10,7 @@ import torch
 from effbench import data, terms
 from effbench.data import Splits
 from effbench.errors import UnknownName
-from effbench.recipe import Examples, ModelFactory, OptimizerFactory, Recipe, Transform, Update
+from effbench.recipe import Examples, Gradient, ModelFactory, OptimizerFactory, Recipe, Transform, Update
 
 SPLITS = ("train", "validation", "test")
 
@@ -41,6 +41,7 @@ def baseline(
     batch_size: int,
     optimizer: OptimizerFactory,
     warmup: float,
+    gradient: Gradient = terms.backward,
     update: Update = terms.step,
     transform: Transform = terms.unchanged,
     classes: int | None = None,
@@ -59,7 +60,7 @@ def baseline(
         model=model,
         placement=lambda model: model.to(device),
         loss=terms.cross_entropy,
-        gradient=terms.backward,
+        gradient=gradient,
         optimizer=optimizer,
         lr_schedule=terms.warmup_then_linear(warmup),
         update=update,
