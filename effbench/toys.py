@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
+from effbench.data.words import PADDING
 from effbench.models import Network, bert, gpt, resnet, vit
 from effbench.optimizers import clipped_step, decay_groups
 from effbench.recipe import Examples, Recipe, Transform
@@ -45,12 +46,15 @@ def patches() -> Recipe:
 
 
 def text() -> Recipe:
-    """Continue a count that goes round; a GPT. The last targets of some texts do not count."""
-    texts = _counts(TOKENS + 1)
-    targets = texts[:, 1:].clone()
-    targets[::3, -TOKENS // 3 :] = IGNORED
-    examples = Examples(texts[:, :-1], targets)
-    return _recipe(examples, lambda: gpt(VOCABULARY, length=TOKENS, width=16, depth=4, heads=2), ("text", "causal"))
+    """Continue a count that goes round; a GPT. Some texts are shorter, and padded: the last targets do not count."""
+    texts = _counts(TOKENS + 1) + PADDING + 1
+    inputs, targets = texts[:, :-1].clone(), texts[:, 1:].clone()
+    inputs[::3, -TOKENS // 3 :], targets[::3, -TOKENS // 3 :] = PADDING, IGNORED
+
+    def model() -> nn.Module:
+        return gpt(VOCABULARY + 1, length=TOKENS, width=16, depth=4, heads=2)
+
+    return _recipe(Examples(inputs, targets), model, ("text", "causal", "padded"))
 
 
 def masked_text() -> Recipe:

@@ -30,7 +30,7 @@ def recipe(device: torch.device) -> Recipe:
         warmup=0.1,
         update=clipped_step(1.0),
         classes=classes,
-        traits=("text",),
+        traits=("text", "padded"),
     )
 
 
