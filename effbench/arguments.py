@@ -84,6 +84,17 @@ def seeds(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
+def share(text: str) -> float:
+    """Read a number between 0 and 1, neither of which it is."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0.0 < found < 1.0:
+        raise argparse.ArgumentTypeError(f"{_shown(text)} should be a number between 0 and 1, such as 0.8")
+    return found
+
+
 def pair(text: str) -> tuple[str, str]:
     """Read `NAME=PATH`."""
     name, equals, path = text.partition("=")

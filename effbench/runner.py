@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,9 @@ from effbench.trial import Trial
 if TYPE_CHECKING:
     from effbench.plugins import Plugins
     from effbench.store import Store
+
+#: (all records so far, a cell) -> why the trials of the cell that are left need not run, or "".
+Enough = Callable[[Sequence[Record], Cell], str]
 
 _FINE = {"ok", "skipped", "not_started"}
 
@@ -95,10 +98,12 @@ def run_suite(
     executor: Executor | None = None,
     fail_fast: bool = False,
     fresh: bool = False,
+    enough: Enough | None = None,
     warn: Warn = to_standard_error,
 ) -> Run:
     """Run what a suite still lacks, and return the run with its records.
 
+    enough: says why the trials of a cell that are left need not run; "" where they do.
     executor: where trials run, and stays open; default: this machine.
     fail_fast: start nothing after the first failure.
     fresh: run again what is finished.
@@ -117,12 +122,13 @@ def run_suite(
             place.start()  # it gets ready while this process reads data; else there may be nothing left to do
         planning.use_copies(settings, plugins)
         cells = planning.cells_of(suite, plugins, settings)
+        store.merge_json("claims", _said(suite, plugins))
         store.write_json("suite", {**dataclasses.asdict(suite), "path": Path(suite.path).name})
         known = prices.measure(run, cells)
         todo = _take_over(run, planning.plan(suite, cells, known, done, plugins, settings))
         run.observers.tell("effbench_suite_started", suite=suite.name, trials=[trial for trial, _ in todo])
         try:
-            _run_trials(run, todo, fail_fast)
+            _run_trials(run, todo, fail_fast, enough)
         finally:
             run.observers.tell("effbench_suite_finished", suite=suite.name, records=run.records)
     finally:
@@ -171,6 +177,12 @@ def executor_for(suite: Suite, settings: Settings) -> Local:
     return Local(settings.jobs, settings.named, suite.workloads, settings.threads)
 
 
+def _said(suite: Suite, plugins: Plugins) -> dict[str, dict[str, str]]:
+    """Return what is published of the suite's techniques, so that tables can tell it where no plugin is installed."""
+    chosen = [plugins.techniques[name] for name in dict.fromkeys(name for each in suite.sets for name in each)]
+    return {each.name: {"paper": each.paper, "claim": each.claim, "leaf": each.leaf} for each in chosen}
+
+
 def _take_over(run: Run, planned: Sequence[Planned]) -> list[tuple[Trial, Cell]]:
     """Take over what an earlier run has finished; return what is to run, in order."""
     todo = []
@@ -185,7 +197,7 @@ def _take_over(run: Run, planned: Sequence[Planned]) -> list[tuple[Trial, Cell]]
     return todo
 
 
-def _run_trials(run: Run, todo: Sequence[tuple[Trial, Cell]], fail_fast: bool) -> None:
+def _run_trials(run: Run, todo: Sequence[tuple[Trial, Cell]], fail_fast: bool, enough: Enough | None) -> None:
     def hear(job: Job, event: dict[str, Any]) -> None:
         trial = run.trials[job.payload["trial"]["key"]]
         if event["event"] == "setup":
@@ -193,20 +205,22 @@ def _run_trials(run: Run, todo: Sequence[tuple[Trial, Cell]], fail_fast: bool) -
         elif event["event"] == "progress":
             run.observers.tell("effbench_progress", trial=trial, progress=event["progress"], step=event["step"])
 
-    for job, outcome in run.execute(_jobs(run, todo, fail_fast), hear):
+    for job, outcome in run.execute(_jobs(run, todo, fail_fast, enough), hear):
         trial = run.trials[job.payload["trial"]["key"]]
         record = record_of(trial, outcome, run.plugins)
         _note_log(run, record, Path(job.log))
         keep(run, trial, record)
 
 
-def _jobs(run: Run, todo: Sequence[tuple[Trial, Cell]], fail_fast: bool) -> Iterator[Job]:
+def _jobs(run: Run, todo: Sequence[tuple[Trial, Cell]], fail_fast: bool, enough: Enough | None) -> Iterator[Job]:
     """Yield each trial's job when its turn comes; what is refused, or comes too late, is recorded at once."""
     for trial, cell in todo:
         if cell.refusal:
             keep(run, trial, without_training(trial, run.plugins, "skipped", "refused", cell.refusal))
         elif fail_fast and run.has_failed:
             return
+        elif enough is not None and (why := enough(run.records, cell)):
+            keep(run, trial, without_training(trial, run.plugins, "not_started", "decided", why))
         elif why := _too_late(run, cell):
             keep(run, trial, without_training(trial, run.plugins, "not_started", "total", why))
         elif trouble := cell.trouble or run.troubles.get(prices.price_key(cell, run.plugins, run.settings)):

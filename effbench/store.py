@@ -4,6 +4,8 @@
     results/logs/           one log a trial
     results/prices.json     what a step costs, for budgets in reference-seconds
     results/suite.json      the suite as it was run
+    results/claims.json     what is published of its techniques
+    results/aa/             the same for the baseline against itself
 
 A line that was cut off by a crash costs itself alone: readers leave it out and say so.
 """

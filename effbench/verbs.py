@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from effbench.arguments import Argument, Verb, one_of, pair, seeds, whole
+from effbench.arguments import Argument, Verb, one_of, pair, seeds, share, whole
 
 KINDS = ("techniques", "workloads", "suites", "datasets", "plugins", "taxonomy")  # what `list` lists
 SHELLS = ("bash", "zsh", "fish")
@@ -40,6 +40,8 @@ RUN = Verb(
         Argument("--fail-fast", "start nothing after the first failure"),
         Argument("--dry-run", "show what would run, what not and why; train nothing"),
         Argument("--fresh", "run again what is finished"),
+        Argument("--until-decided", "stop a set when its seeds have told, by a group-sequential test"),
+        Argument("--margin", "differences up to this are none: 1% of the mean, or 0.002", "SIZE", default="1%"),
         *PLUGINS,
     ),
     (
@@ -131,6 +133,57 @@ CALIBRATE = Verb(
     ("effbench calibrate quick",),
     "Budgets in reference-seconds need these prices. They lie beside the results; `run` measures what is missing.",
 )
+AA = Verb(
+    "aa",
+    "run the baseline against itself: the noise floor of this machine",
+    (
+        SUITE,
+        Argument("--budget", "what each trial may spend: 60s, 2000 steps, ...", "B"),
+        Argument("--total", "wall time of all of it: 10m, 1h30m, ...", "T"),
+        Argument("--seeds", "seeds, each run with a twin: 0,1,2 or 0-4", "LIST", read=seeds),
+        Argument("--workload", "train on this workload alone", "NAME", several=True, completes="workloads"),
+        *MACHINE,
+        Argument("--fresh", "run again what is finished"),
+        *PLUGINS,
+    ),
+    ("effbench aa quick", "effbench aa quick --seeds 0-9 --workload kjv_gpt"),
+    "It shows the smallest effect that the suite can see. Tables of the suite then grey out what lies under the floor.",
+)
+SEEDS = Verb(
+    "seeds",
+    "say how many seeds it takes to see an effect of some size",
+    (
+        Argument("RESULTS", "folders; default: the newest in results/", several=True, optional=True, completes="files"),
+        Argument("--effect", "its size: 0.5% of the baseline's mean, or 0.002; default: 1%", "SIZE", default="1%"),
+        Argument("--power", "the chance of seeing it; default: 0.8", "P", default=0.8, read=share),
+        Argument("--metric", "of accuracy, peak_memory_mib, ...", "M"),
+        Argument("--workload", "for this workload alone", "NAME", completes="workloads"),
+        Argument("--json", "write JSON: a list of objects"),
+    ),
+    ("effbench seeds --effect 0.5%", "effbench seeds results/quick --effect 0.002 --power 0.9"),
+    "From the variance that was measured: of paired differences, of A/A runs, or else of the baseline.",
+)
+EXPLAIN = Verb(
+    "explain",
+    "explain why two sets of results differ",
+    (
+        Argument("A", "a folder of results", completes="files", dest="first"),
+        Argument("B", "another, of the same suite", completes="files", dest="second"),
+        Argument("--json", "write JSON: one object"),
+    ),
+    ("effbench explain results/quick elsewhere/quick",),
+    "Versions, code, machine, prices, the time of a step line by line, and where runs of one seed part.",
+)
+MERGE = Verb(
+    "merge",
+    "put results of several folders into one, where they compare",
+    (
+        Argument("RESULTS", "folders of one suite", several=True, completes="files"),
+        Argument("--into", "a new folder for all of them", "DIR", completes="files", default="results/merged"),
+    ),
+    ("effbench merge results/quick elsewhere/quick --into results/both",),
+    "Folders of other suites, versions, clocks, prices or hardware are refused, and it says why.",
+)
 LIST = Verb(
     "list",
     "list techniques, workloads, suites, data sets or plugins",
@@ -206,7 +259,7 @@ COMPLETION = Verb(
 )
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
-    "compare": (RUN, TABLE, REPORT, PLOT, CALIBRATE),
+    "compare": (RUN, TABLE, REPORT, PLOT, CALIBRATE, AA, SEEDS, EXPLAIN, MERGE),
     "look": (LIST, SHOW, DATA),
     "write": (NEW, CHECK, COMPLETION),
 }

@@ -136,9 +136,9 @@ def test_workloads_budgets_clocks_and_versions_never_mix():
     assert found == [
         ("a", "5s reference", "reference", "0.1"),
         ("a", "5s reference", "reference", "0.2"),
+        ("a", "10s reference", "reference", "0.1"),
         ("a", "5s reference", "cpu", "0.1"),
         ("b", "5s reference", "reference", "0.1"),
-        ("a", "10s reference", "reference", "0.1"),
     ]
 
 

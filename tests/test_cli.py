@@ -24,13 +24,19 @@ from effbench.verbs import VERBS
 #: What the command line promises. Scripts rely on it: take nothing away, and add with care.
 PROMISED = """
 run SUITE --budget B --total T --seeds LIST --technique SET... --workload NAME... --out DIR --jobs N --threads N
-    --device D --data NAME=PATH... --fail-fast --dry-run --fresh --plugin X... --strict-plugins
+    --device D --data NAME=PATH... --fail-fast --dry-run --fresh --until-decided --margin SIZE --plugin X...
+    --strict-plugins
 table [RESULTS...] --format F --metric M --workload NAME --by WHAT --columns LIST --sort COLUMN --style S -o FILE
     --plugin X... --strict-plugins
 report [RESULTS...] -o FILE --title T --plugin X...
 plot KIND [RESULTS...] --metric M --workload NAME -o FILE
 calibrate SUITE --technique SET... --workload NAME... --out DIR --jobs N --threads N --device D --data NAME=PATH...
     --fresh --plugin X... --strict-plugins
+aa SUITE --budget B --total T --seeds LIST --workload NAME... --out DIR --jobs N --threads N --device D
+    --data NAME=PATH... --fresh --plugin X... --strict-plugins
+seeds [RESULTS...] --effect SIZE --power P --metric M --workload NAME --json
+explain A B --json
+merge RESULTS... --into DIR
 list [WHAT] --json --plugin X... --strict-plugins
 show NAME --plugin X... --strict-plugins
 data [ACTION] [NAME] --from DIR --plugin X... --strict-plugins
@@ -129,7 +135,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["rnu"], "there is no command 'rnu'; did you mean 'run'? There is: calibrate,"),
+        (["rnu"], "there is no command 'rnu'; did you mean 'run'? There is: aa, calibrate,"),
         (["--plugin"], "the following arguments are required: COMMAND; `effbench --help` shows how it is used"),
         (["run"], "the following arguments are required: SUITE; `effbench run --help` shows how it is used"),
         (["run", "quick", "more"], "run takes no 'more'; `effbench run --help` shows what it takes"),

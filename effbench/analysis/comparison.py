@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from effbench.analysis.caveats import caveats
-from effbench.analysis.groups import BASELINE, BROKEN, Group, grouped
+from effbench.analysis.groups import BASELINE, BROKEN, Group, grouped, in_order
 from effbench.analysis.intervals import CONFIDENCE, Estimate, estimate
 from effbench.analysis.measures import Measure, measure
 from effbench.analysis.noise import noise_of
+from effbench.analysis.stopping import intervals, left_out, stopped
 from effbench.analysis.targets import TimeToTarget, time_to_target
 from effbench.analysis.verdicts import Verdict, corrected, is_told_apart, paired, verdict
 from effbench.errors import UnknownName
@@ -84,13 +85,16 @@ def compare(
 
     metric: what to compare (see `measures.measure`); each workload's headline metric by default.
     workload: compare on this one alone.
-    noise_floor: differences up to this size are noise, in units of the metric, where `aa` does not tell.
-    aa: records of the baseline against itself, from which each table's noise floor is taken (see `noise`).
+    noise_floor: differences up to this size do not matter, in units of the metric; none of them is better or worse.
+    aa: records of the baseline against itself. Their floor (see `noise`) greys out what lies under it; it overrules no
+        verdict, for it knows nothing of the luck that paired seeds have in common.
 
     Runs are paired by seed: a seed fixes the first weights and the order of examples. The intervals of the
     differences are Student's t, widened by Holm's correction over the sets of a table, and the verdict comes from
-    them. A set is *best* when its verdict is `better`, all its seeds are scored, and it cannot be told apart (paired,
-    uncorrected) from the complete set with the best mean. Incomplete sets sort below complete ones.
+    them. Where a set was stopped when it was decided, its planned seeds are those that it ran, and the intervals of
+    the table are those of the group-sequential test instead (see `sequential`). A set is *best* when its verdict is
+    `better`, all its seeds are scored, and it cannot be told apart (paired, uncorrected) from the complete set with the
+    best mean. Incomplete sets sort below complete ones.
 
     Raises:
         UnknownName: there is no such workload, or no record with such a metric.
@@ -103,24 +107,37 @@ def compare(
     if metric is not None and found:
         measure(found, metric)
     comparisons = []
-    for group in grouped(found):
+    for group in in_order(grouped(found)):
         try:
             chosen = measure(group.records, metric)
         except UnknownName:
             continue  # another workload's metric
         noise = noise_of(group, chosen, own)
         floor = noise.floor(len(group.seeds), confidence) if noise else None
-        comparisons.append(_compared(group, chosen, confidence, noise_floor if floor is None else floor))
+        compared = _compared(group, chosen, confidence, noise_floor)
+        comparisons.append(compared if floor is None else _greyed(compared, max(floor, noise_floor)))
     return comparisons
+
+
+def _greyed(comparison: Comparison, floor: float) -> Comparison:
+    """Return a comparison in which differences up to `floor` lie under it, unless pairing has told them apart."""
+    results = [
+        each
+        if each.difference is None or each.verdict in {Verdict.BETTER, Verdict.WORSE}
+        else dataclasses.replace(each, is_under_floor=abs(each.difference.mean or 0.0) <= floor)
+        for each in comparison.results
+    ]
+    return dataclasses.replace(comparison, noise_floor=floor, results=results)
 
 
 def _compared(group: Group, chosen: Measure, confidence: float, noise_floor: float) -> Comparison:
     planned = len(group.seeds)
     baseline = _measured(group.sets.get(BASELINE, []), chosen, planned, confidence)
-    results = [_measured(records, chosen, planned, confidence) for records in group.sets.values()]
+    results = [_measured(records, chosen, planned - left_out(records), confidence) for records in group.sets.values()]
     differences = [None if each.is_baseline else paired(each.values, baseline.values, confidence) for each in results]
+    wide = [(found, None) for found in intervals(group, differences, confidence)] if stopped(group) else None
     judged = []
-    for each, (difference, holm) in zip(results, corrected(differences, confidence), strict=True):
+    for each, (difference, holm) in zip(results, wide or corrected(differences, confidence), strict=True):
         said = None if each.is_baseline else _verdict(each, difference, chosen, noise_floor)
         judged.append(
             dataclasses.replace(

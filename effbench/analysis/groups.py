@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from effbench.budget import Budget
+from effbench.errors import InvalidBudget
 from effbench.records import Record, canonical
 
 BASELINE = canonical({})
@@ -53,6 +56,20 @@ def grouped(records: Iterable[Record]) -> list[Group]:
             parts.setdefault((record.clock or clock, _version(record) or version), []).append(record)
         groups += [Group(workload, budget, *part, _by_set(within)) for part, within in parts.items()]
     return groups
+
+
+def in_order(groups: Sequence[Group]) -> list[Group]:
+    """Return groups workload by workload and clock by clock, as these first come, from the smallest budget up."""
+    workloads, clocks = ([getattr(each, part) for each in groups] for part in ("workload", "clock"))
+
+    def place(group: Group) -> tuple[int, int, float]:
+        try:
+            amount = Budget.parse(group.budget, more_units=[group.clock]).amount
+        except InvalidBudget:  # of a plugin's clock that no record names
+            amount = math.inf
+        return workloads.index(group.workload), clocks.index(group.clock), amount
+
+    return sorted(groups, key=place)
 
 
 def _by_set(records: Sequence[Record]) -> dict[str, list[Record]]:

@@ -1,0 +1,86 @@
+"""Sets that were stopped when they were decided: how a run knows when, and what a table makes of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from effbench.analysis.groups import BASELINE, BROKEN, Group
+from effbench.analysis.intervals import CONFIDENCE, Estimate
+from effbench.analysis.measures import Measure, measure
+from effbench.analysis.sequential import Decision, Design, decide, design
+from effbench.analysis.sizes import Size
+from effbench.records import Record, canonical
+
+DECIDED = "decided"  # the stop reason of a trial that was not needed any more
+
+
+def stopped(group: Group) -> bool:
+    """Whether trials of a group were left out because their set was decided."""
+    return any(record.stop_reason == DECIDED for record in group.records)
+
+
+def left_out(records: Sequence[Record]) -> int:
+    """Return how many trials of a set were left out because it was decided."""
+    return sum(record.stop_reason == DECIDED for record in records)
+
+
+def design_of(seeds: int, sets: int, confidence: float = CONFIDENCE) -> Design:
+    """Return the design of a table: alpha is shared out evenly between its sets, each of which may be stopped alone."""
+    return design(seeds, round((1.0 - confidence) / max(1, sets), 12))
+
+
+def intervals(group: Group, differences: Sequence[Estimate | None], confidence: float) -> list[Estimate | None]:
+    """Return the repeated confidence intervals of a group's differences, as wide as looking often makes them."""
+    plan = design_of(len(group.seeds), len(group.sets) - (BASELINE in group.sets), confidence)
+    return [None if each is None else plan.interval(each) for each in differences]
+
+
+def why_decided(
+    records: Sequence[Record],
+    techniques: Mapping[str, Mapping[str, object]],
+    seeds: Sequence[int],
+    sets: int,
+    margin: Size,
+) -> str:
+    """Say what is decided of a set, with how many seeds; "" where nothing is yet, or there is nothing to decide.
+
+    records: of one workload and budget, the baseline's among them.
+    seeds: the planned ones, in the order in which they run; the looks follow this order, whatever ends first.
+    sets: how many the table will have, without the baseline.
+    margin: differences up to this size are none.
+    """
+    name = canonical(techniques)
+    own = {record.seed: record for record in records if canonical(record.techniques) == name}
+    usual = {record.seed: record for record in records if not record.techniques}
+    if 2 * sum(record.status in BROKEN for record in own.values()) > len(seeds):
+        return "breaks on more than half of the seeds"
+    differences, theirs, chosen = _in_order(own, usual, seeds)
+    if chosen is None or chosen.higher_is_better is None or not differences:
+        return ""
+    size = margin.of(math.fsum(theirs) / len(theirs))
+    found, at = decide(differences, design_of(len(seeds), sets), size)
+    if found is Decision.OPEN:
+        return ""
+    if found is Decision.NO_DIFFERENCE:
+        return f"no difference beyond {margin} after {at.n} of {len(seeds)} seeds"
+    better = (found is Decision.HIGHER) is chosen.higher_is_better
+    return f"{'better' if better else 'worse'} after {at.n} of {len(seeds)} seeds"
+
+
+def _in_order(
+    own: Mapping[int, Record], usual: Mapping[int, Record], seeds: Sequence[int]
+) -> tuple[list[float], list[float], Measure | None]:
+    """Return the differences and the baseline's values of the seeds that are done, up to the first that is not."""
+    differences, theirs, chosen = [], [], None
+    for seed in seeds:
+        pair = (own.get(seed), usual.get(seed))
+        if pair[0] is None or pair[1] is None or {pair[0].status, pair[1].status} != {"ok"}:
+            break
+        chosen = chosen or measure([pair[1]])
+        values = [chosen.read(record) for record in pair if record is not None]
+        if None in values or not all(math.isfinite(value or 0.0) for value in values):
+            break
+        differences.append((values[0] or 0.0) - (values[1] or 0.0))
+        theirs.append(values[1] or 0.0)
+    return differences, theirs, chosen
