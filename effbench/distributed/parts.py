@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from effbench.recipe import Training
 
 #: What `training.forward` has as its `copies` where each rank holds some of the parameters only: parameter -> the
-#: number of ranks that hold the same. Where there is none, each rank holds all, or torch knows what it holds.
+#: number of ranks that hold the same. Where there is none, each rank holds all, or torch knows what it holds. Where it
+#: is not `is_synchronous`, the ranks have gradients of different batches, and each clips its own.
 Copies = Callable[[nn.Parameter], int]
 
 
@@ -23,7 +24,7 @@ def copies_of(training: Training) -> Copies | None:
 def clip(training: Training, limit: float) -> None:
     """Scale the gradient, that of all ranks together, down to the norm `limit` where it is longer."""
     copies = copies_of(training)
-    if copies is None:
+    if copies is None or not getattr(training.forward, "is_synchronous", True):
         nn.utils.clip_grad_norm_(training.model.parameters(), limit, foreach=True)
     else:
         parameters = list(training.model.parameters())

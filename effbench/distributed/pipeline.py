@@ -55,13 +55,22 @@ class Pipeline(nn.Module):
     ranks: the rank of each device.
     go: how a chunk is called.
     pipelines: how many pipelines hold the same part of a parameter that one of their devices has.
+    is_synchronous: whether all devices take the gradient of the same batch, so that together it has one norm.
     """
 
     def __init__(
-        self, model: nn.Module, stages: Stages, ranks: Sequence[int], *, go: Pass = as_it_is, pipelines: Copies = one
+        self,
+        model: nn.Module,
+        stages: Stages,
+        ranks: Sequence[int],
+        *,
+        go: Pass = as_it_is,
+        pipelines: Copies = one,
+        is_synchronous: bool = True,
     ) -> None:
         super().__init__()
         self.ranks, self.stages, self.go, self.pipelines = tuple(ranks), stages, go, pipelines
+        self.is_synchronous = is_synchronous
         self.device = self.ranks.index(dist.get_rank())
         self.last = len(stages) - 1
         shared = shared_parameters(model, stages)

@@ -71,6 +71,22 @@ def interleaved(chunks: int) -> Schedule:
     return schedule
 
 
+def without_flush(device: int, devices: int, step: int) -> list[Action]:
+    """Return what a device does in one step of a pipeline that is never emptied: a batch comes, an earlier one goes.
+
+    Batches are numbered like steps. The first `devices - 1 - device` steps only fill the pipeline.
+
+    Harlap et al., PipeDream: Fast and Efficient Pipeline Parallel DNN Training, arXiv:1806.03377.
+    """
+    back = step - (devices - 1 - device)
+    return [Action("forward", 0, step), *([Action("backward", 0, back)] if back >= 0 else [])]
+
+
+def emptying(device: int, devices: int, steps: int) -> list[Action]:
+    """Return what is left to do for a device after so many steps of `without_flush`."""
+    return [Action("backward", 0, number) for number in range(max(0, steps - (devices - 1 - device)), steps)]
+
+
 def _alternating(forward: list[Action], backward: list[Action], ahead: int) -> list[Action]:
     """Return all actions in order: `ahead` forward, then one forward and one backward in turns, then the rest."""
     ahead = min(ahead, len(forward))
