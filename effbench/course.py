@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -56,6 +57,7 @@ class Course:
     check_every: int = 1  # steps between two looks at the loss
     longest: float = 0.0  # seconds of the longest step but the first
     first: float = 0.0  # seconds of the first step
+    to_judge: list[tuple[dict[str, float], nn.Module]] = field(default_factory=list)  # (point of the curve, model)
 
 
 def train_and_judge(
@@ -109,7 +111,7 @@ def _run_course(course: Course, plugins: Plugins) -> None:
     training, record = course.training, course.record
     before = fingerprint(training)
     spend(course)
-    if training.step == 0:
+    if training.group.together().agree(training.step) == 0:  # for all ranks must do the same from here on
         no_work(record, f"{course.budget} buys no step")
     elif before is not None and before == fingerprint(training):
         no_work(record, f"{training.step} steps left all weights as they were")
@@ -215,19 +217,26 @@ def _tell(course: Course) -> None:
         within = _FIRST_PATIENCE
     else:
         within = max(_PATIENCE, _PATIENCE_STEPS * course.longest)
+        if training.group.is_apart:  # at the end this rank may have to wait for one that is so many times slower
+            within += _PATIENCE_STEPS * training.ledger.spent_wall()
     course.hear({"event": "progress", "progress": training.progress, "step": training.step, "within": within})
 
 
 def _look(course: Course) -> None:
-    """Add a point to the curve. Preparing the weights for a look is our wish, so it is off the clock."""
-    training, record, metric = course.training, course.record, course.workload.metric
+    """Add a point to the curve. Preparing the weights for a look is our wish, so it is off the clock.
+
+    Where ranks go by themselves the others would train on meanwhile, so a copy is put by for the end.
+    """
+    training = course.training
     course.hear({"event": "evaluation", "within": _EVALUATION_PATIENCE})
     spent = course.clock.spent(training)
+    point = {"progress": course.budget.progress(spent), "spent": spent, "steps": training.step}
     with training.ledger.line("evaluation"):
         model = training.recipe.eval_model(training)
-        if training.group.rank == 0:
-            value = evaluate(course.workload, model, "validation")[metric]
-            _add_point(record, course.budget.progress(spent), spent, training.step, value)
+        if training.group.rank == 0 and training.group.is_apart:
+            course.to_judge.append((point, copy.deepcopy(model)))
+        elif training.group.rank == 0:
+            _add_point(course, point, evaluate(course.workload, model, "validation"))
 
 
 def judge(course: Course) -> None:
@@ -239,8 +248,11 @@ def judge(course: Course) -> None:
     if training.group.rank == 0:
         with training.ledger.line("evaluation"):
             _check_weights(model, training)
+            for point, former in course.to_judge:
+                _add_point(course, point, evaluate(course.workload, former, "validation"))
             record.metrics = {split: evaluate(course.workload, model, split) for split in ("validation", "test")}
-        _add_point(record, 1.0, record.spent, training.step, record.metrics["validation"][record.metric])
+        end = {"progress": 1.0, "spent": record.spent, "steps": training.step}
+        _add_point(course, end, record.metrics["validation"])
     record.status = "ok"
 
 
@@ -265,8 +277,9 @@ def _check_weights(model: nn.Module, training: Training) -> None:
         raise Diverged(f"after {training.step} steps not all weights are finite: {', '.join(broken[:3])}")
 
 
-def _add_point(record: Record, progress: float, spent: float, step: int, value: float) -> None:
-    record.curve.append({"progress": progress, "spent": spent, "steps": step, record.metric: value})
+def _add_point(course: Course, point: dict[str, float], metrics: Mapping[str, float]) -> None:
+    metric = course.workload.metric
+    course.record.curve.append({**point, metric: metrics[metric]})
 
 
 def _split_speeds(course: Course) -> None:

@@ -25,7 +25,9 @@ class Technique:
     after: tuple[str, ...] = ()  # techniques of the same set that go first
     conflicts: Mapping[str, str] = field(default_factory=dict)  # technique -> why they exclude each other
     title: str = ""  # "Mixup", where the name alone would mislead
-    tolerance: float | None = 1e-4  # for several processes: see `technique`
+    tolerance: float = 1e-4  # for several processes: see `technique`
+    unequal: str = ""  # why several processes do not train the weights of one, where they do not
+    races: bool = False  # whether two runs differ, because processes do not wait for each other
 
     @property
     def name(self) -> str:
@@ -77,7 +79,9 @@ def technique(
     after: Iterable[str] = (),
     conflicts: Mapping[str, str] | None = None,
     title: str = "",
-    tolerance: float | None = 1e-4,
+    tolerance: float = 1e-4,
+    unequal: str = "",
+    races: bool = False,
 ) -> Callable[[Callable[..., Recipe]], Technique]:
     """Turn a function `(recipe, *, option=default, ...) -> recipe` into a technique.
 
@@ -88,7 +92,9 @@ def technique(
     after: techniques that go first when they are in the same set.
     conflicts: techniques that it excludes, each with the reason, where no term shows it.
     tolerance: how far several processes may end from the weights of one, as a share of the way that training moved
-        these; None where they are not meant to agree, as with asynchronous updates.
+        these.
+    unequal: why they end farther away than that, where it is the nature of the method, as of asynchronous updates.
+    races: whether two runs differ, because processes do not wait for each other.
 
     Raises:
         UnknownName: the taxonomy has no such leaf.
@@ -96,7 +102,13 @@ def technique(
     """
     check_leaf(leaf)
 
+    _check_card({"paper": paper, "claim": claim, "title": title}, after, neutral, conflicts)
+
     def make(function: Callable[..., Recipe]) -> Technique:
+        if not inspect.isfunction(function):
+            raise InvalidTechnique(f"a technique is a function, written with def; found {function!r}")
+        if not function.__name__.isidentifier():
+            raise InvalidTechnique(f"{function.__name__!r} is no name of a technique; write the function with def")
         parameters = list(inspect.signature(function).parameters.values())
         if not parameters or parameters[0].kind not in {
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -109,11 +121,35 @@ def technique(
                     f"{function.__name__}: parameter {parameter.name!r} should be keyword-only with a default, "
                     f"as in `def {function.__name__}(recipe, *, {parameter.name}=1.0)`"
                 )
-        made = Technique(function, leaf, paper, claim, neutral, tuple(after), dict(conflicts or {}), title, tolerance)
+        made = Technique(
+            function,
+            leaf,
+            paper,
+            claim,
+            neutral,
+            tuple(after),
+            dict(conflicts or {}),
+            title,
+            tolerance,
+            unequal,
+            races,
+        )
         made.check_options(neutral or {})
         return made
 
     return make
+
+
+def _check_card(texts: Mapping[str, Any], after: Any, neutral: Any, conflicts: Any) -> None:
+    """Raise InvalidTechnique where a part of the card is of a kind that Python would take for something else."""
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise InvalidTechnique(f"{name} = {text!r}: write text")
+    if isinstance(after, str):  # its letters would be taken for techniques
+        raise InvalidTechnique(f"after = {after!r}: write a list of techniques, such as [{after!r}]")
+    for name, mapping, example in (("neutral", neutral, "option: value"), ("conflicts", conflicts, "technique: why")):
+        if not isinstance(mapping, Mapping | None):
+            raise InvalidTechnique(f"{name} = {mapping!r}: write a dictionary, such as {{{example}}}")
 
 
 Set = Mapping[str, Mapping[str, Any]]  # a set of techniques: name -> options

@@ -13,7 +13,8 @@
 - **watched**: evaluating on the way changes nothing.
 - **wraps**: a wrapped term really calls the old one, and one that is left alone is still used.
 - **paired**: the baseline's example order and initial weights are untouched.
-- **parallel**: several processes train the weights of one, within the technique's tolerance.
+- **parallel**: several processes train the weights of one, within the technique's tolerance; or it says why they do
+  not, and how far they are is remarked.
 - **pairs**: any two techniques train to finite weights or are refused by name.
 - **sets**: the order of naming makes no difference.
 
@@ -31,7 +32,7 @@ import torch
 from effbench.errors import Refusal
 from effbench.laws.alone import LAWS, Case
 from effbench.laws.described import described
-from effbench.laws.finding import Finding, explain
+from effbench.laws.finding import Finding, Remark, explain
 from effbench.laws.together import check_order, check_pair, check_pairs
 from effbench.recipe import Recipe
 from effbench.techniques import Technique
@@ -89,4 +90,5 @@ def _kept(case: Case, toy: str) -> Iterator[Finding]:
         except Exception as fault:  # noqa: BLE001 - that is what is looked for
             detail = explain(fault)
         if detail is not None:
-            yield Finding(law, case.technique.name, toy, ok=not detail, detail=detail)
+            is_kept = not detail or isinstance(detail, Remark)
+            yield Finding(law, case.technique.name, toy, ok=is_kept, detail=detail)

@@ -1,4 +1,7 @@
-"""The laws that a technique keeps by itself. Each returns what is wrong, "" where nothing is, None where it is mute."""
+"""The laws that a technique keeps by itself.
+
+Each returns what is wrong, "" where nothing is, a remark where that is worth knowing, None where it has nothing to say.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from effbench.laws.finding import Remark
 from effbench.laws.observing import CALLED, STEPS, Observation, Weights, Witness, difference
 from effbench.recipe import Recipe
 from effbench.techniques import Technique, compose
+
+_RACES = Remark("not compared: processes race, so that no two runs are alike")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ class Case:
     @property
     def repeats(self) -> bool:
         """Whether two runs should end alike: not where several processes race on purpose."""
-        return self.recipe.processes == 1 or self.technique.tolerance is not None
+        return self.recipe.processes == 1 or not self.technique.races
 
     def unlike(self, recipe: Recipe) -> str:
         """Say how the weights that `recipe` trains differ from those of the technique's run."""
@@ -73,13 +79,15 @@ def fresh(case: Case) -> str | None:
         if anew := case.unlike(applied(case.technique, case.options, case.witness.recipe)):
             return f"the recipe made anew trains other weights, so something outlives the recipe: {anew}"
     found = difference(case.witness.observe(case.witness.recipe).weights, case.plain.weights)
-    return found and f"after it the baseline itself trains other weights, so something global was changed: {found}"
+    if found:
+        return f"after it the baseline itself trains other weights, so something global was changed: {found}"
+    return "" if case.repeats else _RACES
 
 
 def watched(case: Case) -> str | None:
     """Evaluating on the way changes nothing: preparing the evaluated model leaves the trained one alone."""
     if not case.repeats:
-        return None
+        return _RACES
     found = difference(case.watched.weights, case.run.weights)
     if found and not case.unlike(case.recipe):  # else it is no matter of looking
         return f"a run that is looked at after every step trains other weights: {found}"
@@ -121,22 +129,29 @@ def paired(case: Case) -> str | None:
 
 
 def parallel(case: Case) -> str | None:
-    """Several processes train the weights of one, within the technique's tolerance.
+    """Several processes train the weights of one, within the technique's tolerance, or it says why they do not.
 
-    Toys with batch statistics or dropout are left out: there the processes see less than one would, or other masks.
+    What it says must be true: they do differ, and yet they are nearer to the weights of one than what training began
+    with. Toys with batch statistics or dropout are left out: there the processes see less than one would, or other
+    masks.
     """
-    tolerance = case.technique.tolerance
-    if case.recipe.processes == 1 or tolerance is None or _depends_on_the_batch(case.witness.recipe.model()):
+    technique, run, plain = case.technique, case.run, case.plain
+    if case.recipe.processes == 1:
         return None
-    if case.run.weights.keys() != case.plain.weights.keys():
-        return difference(case.run.weights, case.plain.weights)
-    off = _distance(case.run.weights, case.plain.weights) / _distance(case.plain.weights, case.plain.seen.initial)
-    if off <= tolerance:
-        return ""
-    return (
+    if _depends_on_the_batch(case.witness.recipe.model()):
+        return Remark("not compared: each process has batch statistics or dropout of its own")
+    if run.weights.keys() != plain.weights.keys():
+        return difference(run.weights, plain.weights)
+    off = _distance(run.weights, plain.weights) / _distance(plain.weights, plain.seen.initial)
+    differ = (
         f"after {STEPS} steps the weights of {case.recipe.processes} processes differ from those of one by {off:.2g} "
-        f"of the way that training moved these; the tolerance is {tolerance:g}"
+        "of the way that training moved these"
     )
+    if technique.unequal:
+        if off <= technique.tolerance:
+            return f"it says that they are unequal ({technique.unequal}), and yet {differ}"
+        return Remark(f"{differ}: {technique.unequal}") if off < 1.0 else f"{differ}, as if nothing had been learnt"
+    return "" if off <= technique.tolerance else f"{differ}; the tolerance is {technique.tolerance:g}"
 
 
 #: name -> law, in the order in which they are checked.

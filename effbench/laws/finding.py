@@ -23,6 +23,12 @@ class Finding:
         return f"{self.technique} {verb} the law {self.law!r}{where}" + (f": {self.detail}" if self.detail else "")
 
 
+class Remark(str):
+    """What is worth knowing of a law that is kept, or that cannot be told of here; never silence."""
+
+    __slots__ = ()
+
+
 def explain(fault: BaseException) -> str:
     """Tell what was raised, in its first line, and where."""
     last = traceback.extract_tb(fault.__traceback__)[-1]

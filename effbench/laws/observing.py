@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from effbench.budget import Budget
@@ -29,9 +30,9 @@ Weights = Mapping[str, Tensor]
 
 @dataclass(slots=True)
 class Seen:
-    """What the terms of a baseline saw of one run, on rank 0."""
+    """What the terms of a baseline saw of one run: on rank 0, but for the calls."""
 
-    calls: Counter[str] = field(default_factory=Counter)  # term -> how often it was called
+    calls: Counter[str] = field(default_factory=Counter)  # term -> how often it was called, on all ranks
     initial: Weights = field(default_factory=dict)  # of the first model that the baseline's factory made
     chunks: list[Tensor] = field(default_factory=list)  # positions that the baseline's sampler yielded
 
@@ -66,6 +67,7 @@ class Witness:
                 if watched:
                     _look(training)
             model = recipe.eval_model(training)  # on every rank: each may hold a part of it
+            self._seen.calls = _added_up(self._seen.calls, group)
             return snapshot(model) if group.rank == 0 else {}
 
         return Observation(run_ranks(recipe.processes, body), self._seen)
@@ -91,6 +93,15 @@ class Witness:
 
         special: dict[str, Callable[..., Any]] = {"model": made, "sampler": drawn}
         return special.get(term, called)
+
+
+def _added_up(calls: Counter[str], group: Group) -> Counter[str]:
+    """Return the calls of all ranks; a rank that serves the others may do what they never do."""
+    if group.size == 1:
+        return calls
+    everyone: list[Any] = [None] * group.size
+    dist.all_gather_object(everyone, calls)
+    return sum(everyone, Counter())
 
 
 def _look(training: Training) -> None:
