@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from effbench import __version__
 from effbench.arguments import Verb
-from effbench.errors import EffbenchError, UnknownName
+from effbench.errors import EffbenchError, UnknownName, words_of
 from effbench.verbs import GROUPS, VERBS
 
 _WIDTH = 78  # columns of paragraphs in --help
@@ -129,7 +129,7 @@ def _explain(fault: BaseException, *, show_traceback: bool) -> int:
         messages.fail(f"{where}{fault.strerror or fault}")
         return UsageError.exit_code
     hint = "" if show_traceback else "; --traceback shows where"
-    messages.fail(f"{type(fault).__name__}: {fault}. This is a fault in effbench or in a plugin{hint}")
+    messages.fail(f"{words_of(fault)}. This is a fault in effbench or in a plugin{hint}")
     return FAILED
 
 
@@ -161,7 +161,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _add(parser: argparse.ArgumentParser, verb: Verb) -> None:
     for argument in verb.arguments:
-        words: dict[str, Any] = {"help": argument.help}
+        words: dict[str, Any] = {"help": argument.help.replace("%", "%%")}
         if argument.is_switch:
             words["action"] = "store_true"
         else:

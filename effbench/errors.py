@@ -65,6 +65,16 @@ class Diverged(EffbenchError):
     """The loss is no longer a finite number."""
 
 
+def words_of(fault: BaseException) -> str:
+    """Return an exception's kind and what it says; a stranger's may fail to say anything."""
+    kind = type(fault).__name__
+    try:
+        words = str(fault)
+    except Exception:  # noqa: BLE001 - as above
+        words = "it cannot say what it is"
+    return f"{kind}: {words}" if words else kind
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that looks most like `name`, or None where none is close."""
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)

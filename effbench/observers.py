@@ -10,6 +10,8 @@ from typing import Any
 
 import pluggy
 
+from effbench.errors import words_of
+
 Warn = Callable[[str], None]
 
 
@@ -42,5 +44,5 @@ class Observers:
                 implementation.function(**wanted)
             except (Exception, SystemExit) as fault:  # noqa: BLE001 - a stranger's code may raise anything
                 name = implementation.plugin_name
-                self.warn(f"observer {name} failed in {hook} and hears no more: {type(fault).__name__}: {fault}")
+                self.warn(f"observer {name} failed in {hook} and hears no more: {words_of(fault)}")
                 self.manager.unregister(name=name)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import os
+import re
+import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,13 +17,17 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from effbench import hookspecs
+from effbench.budget import UNITS
 from effbench.discovery import GROUP, Found, find
-from effbench.errors import EffbenchError, PluginError, nearest
+from effbench.errors import EffbenchError, PluginError, nearest, words_of
+from effbench.sets import BASELINE
 
 if TYPE_CHECKING:
     from effbench.techniques import Technique
     from effbench.workloads.workload import Workload
 
+_NAME = re.compile(r"[^\W\d][\w-]*")
+_RESERVED: dict[str, Iterable[str]] = {"effbench_techniques": (BASELINE,), "effbench_clocks": UNITS}
 HOOKS = tuple(name for name in vars(hookspecs) if name.startswith("effbench_"))
 
 
@@ -74,18 +83,34 @@ def load(named: Iterable[str] = (), *, strict: bool = False) -> Plugins:
         if plugins.sources.get(found.name) == found.source:  # found twice, as on a path that is listed twice
             continue
         try:
-            _add(plugins, found)
+            with _contained():
+                _add(plugins, found)
         except KeyboardInterrupt:
             raise
         except BaseException as fault:  # a stranger's module may raise anything, SystemExit too
             _forget(plugins, found)
             own = isinstance(fault, EffbenchError)
-            why = str(fault) if own else f"{type(fault).__name__}: {fault}"
+            why = str(fault) if own else words_of(fault)
             shown = "" if own else traceback.format_exc()
             if strict:
                 raise PluginError(f"plugin {found}: {why}\n{shown}".rstrip()) from fault
             plugins.problems.append(Problem(str(found), why, shown))
     return plugins
+
+
+@contextlib.contextmanager
+def _contained() -> Iterator[None]:
+    """Undo what a plugin changes for all others when it is imported; what it prints is no output of ours."""
+    from effbench.switches import Switches  # which imports torch
+
+    plain, here = Switches.now(), os.open(".", os.O_RDONLY)  # open, for its path may be gone
+    try:
+        with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
+            yield
+    finally:
+        plain.throw()
+        os.fchdir(here)
+        os.close(here)
 
 
 def _add(plugins: Plugins, found: Found) -> None:
@@ -142,6 +167,10 @@ def _implementation(plugin: Any, hook: str) -> Callable[[], Any] | None:
 
 
 def _take(plugins: Plugins, hook: str, key: str, thing: Any, plugin: str) -> None:
+    if not isinstance(key, str) or not _NAME.fullmatch(key):
+        raise PluginError(f"{_KIND[hook]} {key!r}: a name consists of letters, digits, _ and -")
+    if key in _RESERVED.get(hook, ()):
+        raise PluginError(f"{_KIND[hook]} {key!r}: this name is effbench's own; give it another one")
     taken = plugins.offers[hook]
     if key in taken and taken[key] is not thing:
         other = plugins.origin(hook, key)

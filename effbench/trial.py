@@ -14,7 +14,7 @@ import torch
 from effbench import machine
 from effbench.budget import Budget
 from effbench.clock import Ledger
-from effbench.errors import Diverged, EffbenchError, Refusal
+from effbench.errors import Diverged, EffbenchError, Refusal, words_of
 from effbench.records import Record
 
 if TYPE_CHECKING:
@@ -130,11 +130,7 @@ def what_it_means(fault: BaseException) -> tuple[str, str, str]:
             return "interrupted", "interrupted", "Ctrl-C"
         case EffbenchError():
             return "failed", "failed", str(fault)
-    try:
-        words = str(fault)
-    except Exception:  # noqa: BLE001 - a stranger's exception may fail to say what it is
-        words = "it cannot say what it is"
-    return "failed", "failed", _brief(f"{type(fault).__name__}: {words}" if words else type(fault).__name__)
+    return "failed", "failed", _brief(words_of(fault))
 
 
 def _brief(words: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from effbench import discovery, plugins
 from effbench.errors import PluginError
 from effbench.hookspecs import hookimpl
 from effbench.plugins import HOOKS, Plugins, check_hooks
+from effbench.switches import Switches
 
 HEAD = """
 import effbench
@@ -197,6 +199,47 @@ def test_a_broken_plugin_costs_itself_and_is_fatal_only_where_that_is_asked_for(
     assert str(fatal.value).startswith("plugin broken (broken 1.0): ")
     assert what in str(fatal.value)
     assert "Traceback (most recent call last)" in str(fatal.value)
+
+
+def test_an_exception_that_cannot_say_what_it_is_is_a_broken_plugin_too(site):
+    install(site, "mute", "class Mute(BaseException):\n    def __str__(self):\n        return 1 / 0\n\nraise Mute\n")
+    assert why(load()).endswith("is not loaded: Mute: it cannot say what it is")
+
+
+ROGUE = """
+import os, torch, warnings
+print("I am loaded")
+os.chdir("/")
+warnings.simplefilter("error")
+torch.set_default_dtype(torch.float64)
+torch.use_deterministic_algorithms(True)
+torch.set_grad_enabled(False)
+torch.set_num_threads(torch.get_num_threads() + 1)
+"""
+
+
+def test_what_a_plugin_changes_for_all_when_it_is_imported_is_undone(site, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    plain, filters = Switches.now(), list(warnings.filters)
+    install(site, "rogue", ROGUE + offering("one"))
+    assert names(load(strict=True), "rogue") == ["one"]
+    assert (Switches.now(), Path.cwd(), warnings.filters) == (plain, tmp_path, filters)
+    assert capsys.readouterr() == ("", "I am loaded\n")
+
+
+@pytest.mark.parametrize(
+    ("hook", "returned", "complaint"),
+    [
+        ("techniques", "[make('baseline')]", "technique 'baseline': this name is effbench's own; give it another one"),
+        ("clocks", "{'steps': int}", "clock 'steps': this name is effbench's own; give it another one"),
+        ("clocks", "{'joules per s': int}", "clock 'joules per s': a name consists of letters, digits, _ and -"),
+        ("table_formats", "{1: str}", "table format 1: a name consists of letters, digits, _ and -"),
+        ("table_formats", "{'': str}", "table format '': a name consists of letters, digits, _ and -"),
+    ],
+)
+def test_names_that_could_not_be_written_or_mean_something_else_are_refused(site, hook, returned, complaint):
+    install(site, "strange", f"{HEAD}@effbench.hookimpl\ndef effbench_{hook}():\n    return {returned}\n")
+    assert complaint in why(load())
 
 
 def test_ctrl_c_while_plugins_load_is_no_broken_plugin(site):

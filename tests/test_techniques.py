@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 
 import pytest
@@ -80,6 +81,35 @@ def keyword(*, recipe: Recipe) -> Recipe:
 def test_a_function_of_another_shape_is_refused(function, why):
     with pytest.raises(InvalidTechnique, match=why):
         technique("data_centric/sampling", **CARD)(function)
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (functools.partial(positional), "a technique is a function, written with def; found functools.partial"),
+        (Recipe, "a technique is a function, written with def; found <class"),
+        (print, "a technique is a function, written with def; found <built-in"),
+        (lambda recipe: recipe, "'<lambda>' is no name of a technique; write the function with def"),
+    ],
+)
+def test_what_is_no_function_with_a_name_is_refused(made, why):
+    with pytest.raises(InvalidTechnique, match=why):
+        technique("data_centric/sampling", **CARD)(made)
+
+
+@pytest.mark.parametrize(
+    ("card", "why"),
+    [
+        ({"paper": None}, "paper = None: write text"),
+        ({"claim": 4}, "claim = 4: write text"),
+        ({"after": "mixup"}, r"after = 'mixup': write a list of techniques, such as \['mixup'\]"),
+        ({"neutral": ["by"]}, r"neutral = \['by'\]: write a dictionary, such as {option: value}"),
+        ({"conflicts": ["ema"]}, r"conflicts = \['ema'\]: write a dictionary, such as {technique: why}"),
+    ],
+)
+def test_a_card_of_another_kind_is_refused(card, why):
+    with pytest.raises(InvalidTechnique, match=why):
+        technique("data_centric/sampling", **{**CARD, **card})
 
 
 def test_neutral_options_are_checked_when_they_are_declared():
