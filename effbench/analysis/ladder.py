@@ -93,9 +93,11 @@ def ladders(comparisons: Sequence[Comparison]) -> list[Ladder]:
         ordered = sorted(alike, key=amount_of)
         if len(ordered) < 2:
             continue
-        seen = {canonical(one.techniques): one for comparison in reversed(ordered) for one in comparison.results}
+        rungs = [(each, {canonical(one.techniques): one for one in each.results}) for each in ordered]
+        seen = {name: one for _, by_name in reversed(rungs) for name, one in by_name.items()}
         for name, one in sorted(seen.items(), key=lambda item: (not item[1].is_baseline, item[1].label)):
-            found.append(_ladder(workload, clock, name, one, ordered))
+            own = [(each, by_name[name]) for each, by_name in rungs if name in by_name]
+            found.append(_ladder(workload, clock, one, own, ordered[-1]))
     return found
 
 
@@ -104,15 +106,14 @@ def amount_of(comparison: Comparison) -> float:
     return Budget.parse(comparison.group.budget, more_units=[comparison.group.clock]).amount
 
 
-def _ladder(workload: str, clock: str, name: str, like: SetResult, ordered: Sequence[Comparison]) -> Ladder:
+def _ladder(
+    workload: str, clock: str, like: SetResult, own: Sequence[tuple[Comparison, SetResult]], largest: Comparison
+) -> Ladder:
     rungs = []
-    for comparison in ordered:
-        for each in comparison.results:
-            if canonical(each.techniques) == name:
-                amount, scored = amount_of(comparison), len(each.values)
-                budget = comparison.group.budget
-                rungs.append(Rung(budget, amount, scored, each.planned, each.mean, each.difference, each.verdict))
-    measure = ordered[-1].measure
+    for comparison, each in own:
+        amount, budget = amount_of(comparison), comparison.group.budget
+        rungs.append(Rung(budget, amount, len(each.values), each.planned, each.mean, each.difference, each.verdict))
+    measure = largest.measure
     crossings = crossings_of(rungs, measure.higher_is_better)
     return Ladder(
         workload, clock, like.label, like.techniques, measure.title, measure.higher_is_better, tuple(rungs), crossings

@@ -9,7 +9,7 @@ from typing import Any
 from effbench.analysis.comparison import Comparison, SetResult
 from effbench.analysis.costs import ON_THE_CLOCK, joules
 from effbench.analysis.intervals import Estimate, estimate
-from effbench.analysis.verdicts import paired
+from effbench.analysis.verdicts import is_told_apart, paired
 from effbench.records import Record
 
 #: cost -> what a run of it cost. Less is better in all of them.
@@ -79,7 +79,8 @@ def fronts(comparison: Comparison) -> list[Front]:
         costs = {each.label: _by_seed(each, read) for each in comparison.results if each.is_complete}
         known = [each for each in comparison.results if costs.get(each.label)]
         if len(known) > 1:
-            points = [_point(each, known, costs, higher, comparison.confidence) for each in known]
+            prices = {each.label: estimate(list(costs[each.label].values())).mean or 0.0 for each in known}
+            points = [_point(each, known, costs, prices, higher, comparison.confidence) for each in known]
             points.sort(key=lambda point: (point.cost.mean or 0.0, point.label))
             group = comparison.group
             found.append(Front(group.workload, group.budget, comparison.measure.title, higher, cost, tuple(points)))
@@ -95,28 +96,28 @@ def _point(
     each: SetResult,
     others: Sequence[SetResult],
     costs: Mapping[str, Mapping[int, float]],
+    prices: Mapping[str, float],
     higher: bool,
     confidence: float,
 ) -> Point:
     price = estimate(list(costs[each.label].values()), confidence)
-    dominating = [other for other in others if _dominates(other, each, costs, higher)]
+    dominating = [other for other in others if _dominates(other, each, prices, higher)]
     surely = any(
-        _is_told(other.values, each.values, above=higher, confidence=confidence)
-        and _is_told(costs[other.label], costs[each.label], above=False, confidence=confidence)
+        is_told_apart(other.values, each.values, confidence)
+        and _is_cheaper(costs[other.label], costs[each.label], confidence)
         for other in dominating
     )
     names = tuple(other.label for other in dominating)
     return Point(each.label, each.techniques, each.mean, price, names, surely)
 
 
-def _dominates(one: SetResult, other: SetResult, costs: Mapping[str, Mapping[int, float]], higher: bool) -> bool:
+def _dominates(one: SetResult, other: SetResult, prices: Mapping[str, float], higher: bool) -> bool:
     gain = ((one.mean.mean or 0.0) - (other.mean.mean or 0.0)) * (1.0 if higher else -1.0)
-    mine, theirs = (estimate(list(costs[each.label].values())).mean or 0.0 for each in (one, other))
+    mine, theirs = prices[one.label], prices[other.label]
     return gain >= 0.0 and mine <= theirs and (gain > 0.0 or mine < theirs)
 
 
-def _is_told(ours: Mapping[int, float], theirs: Mapping[int, float], *, above: bool, confidence: float) -> bool:
+def _is_cheaper(ours: Mapping[int, float], theirs: Mapping[int, float], confidence: float) -> bool:
+    """Return whether the interval of the difference lies below zero; equal differences of a counted cost are sure."""
     found = paired(ours, theirs, confidence)
-    if found is None or found.low is None or found.high is None:
-        return False
-    return found.low > 0.0 if above else found.high < 0.0
+    return found is not None and found.high is not None and found.high < 0.0

@@ -1,0 +1,239 @@
+"""Ladders, tracks, fronts, costs and claim cards: what is concluded, and what is not."""
+
+import math
+
+import pytest
+
+from effbench.analysis.claims import claims
+from effbench.analysis.comparison import compare
+from effbench.analysis.costs import ON_THE_CLOCK, cost
+from effbench.analysis.ladder import ladders
+from effbench.analysis.pareto import fronts
+from effbench.analysis.tracks import Finding, finding, tracks
+from effbench.analysis.verdicts import Verdict
+from effbench.clock import ON_THE_CLOCK as OF_THE_CLOCK
+from record_factory import record, several
+
+LUCK = [0.00, 0.02, 0.01, 0.03, -0.01]
+
+
+def runs(techniques, value, *, jitter=0.0005, **changes):
+    values = [value + luck + jitter * (-1) ** seed for seed, luck in enumerate(LUCK)]
+    return several(techniques, values, **changes)
+
+
+# --- ladders ------------------------------------------------------------------------------------------------------
+
+
+def climb(gains, techniques="mixup", **changes):
+    records = []
+    for seconds, gain in gains.items():
+        budget = f"{seconds}s reference"
+        records += runs("", 0.80, jitter=0.0, budget=budget, **changes)
+        records += runs(techniques, 0.80 + gain, budget=budget, **changes)
+    return {each.label: each for each in ladders(compare(records))}
+
+
+def test_a_set_pays_from_the_crossing_on():
+    found = climb({10: -0.02, 40: -0.01, 160: 0.03})["mixup"]
+    (crossing,) = found.crossings
+    # Differences are the gain and 0.0005 / 5 of jitter; a straight line in log budget from -0.0099 to 0.0301.
+    share = 0.0099 / 0.04
+    assert crossing.at == pytest.approx(40.0 * 4.0**share)
+    assert crossing.low < crossing.at < crossing.high
+    assert (crossing.begins, crossing.is_sure) == (True, True)
+    assert found.sentence == "mixup pays from 56s reference on"
+
+
+def test_a_set_may_cease_to_pay():
+    found = climb({10: 0.02, 40: -0.01})["mixup"]
+    assert found.crossings[0].begins is False
+    assert found.sentence == "mixup pays up to 25s reference"
+
+
+def test_less_may_be_better_on_a_ladder():
+    found = climb({10: 0.02, 40: -0.01}, higher_is_better=False)["mixup"]
+    assert found.sentence == "mixup pays from 25s reference on"
+
+
+def test_a_crossing_that_intervals_do_not_settle_says_so():
+    records = []
+    for seconds, gain in {10: -0.002, 40: 0.002}.items():
+        records += runs("", 0.80, jitter=0.0, budget=f"{seconds}s reference")
+        records += runs("mixup", 0.80 + gain, jitter=0.02, budget=f"{seconds}s reference")
+    found = {each.label: each for each in ladders(compare(records))}["mixup"]
+    assert found.sentence.endswith("by its means, which intervals do not settle") or not found.crossings
+
+
+@pytest.mark.parametrize(
+    ("gains", "said"),
+    [
+        ({10: 0.02, 40: 0.01}, "mixup pays at every budget"),
+        ({10: -0.02, 40: -0.01}, "mixup does not pay at any budget"),
+    ],
+)
+def test_without_a_crossing_it_is_the_same_at_every_budget(gains, said):
+    assert climb(gains)["mixup"].sentence == said
+
+
+def test_the_baseline_comes_first_and_one_budget_is_no_ladder():
+    assert next(iter(climb({10: 0.0, 40: 0.0}))) == "baseline"
+    assert climb({10: 0.02}) == {}
+
+
+def test_incomplete_rungs_make_no_crossing():
+    records = []
+    for seconds, gain in {10: -0.02, 40: 0.02}.items():
+        records += runs("", 0.80, jitter=0.0, budget=f"{seconds}s reference")
+        records += runs("mixup", 0.80 + gain, budget=f"{seconds}s reference")
+    records = [r for r in records if not (r.techniques and r.seed == 4 and r.budget == "40s reference")]
+    (found,) = [each for each in ladders(compare(records)) if each.label == "mixup"]
+    assert (found.rungs[1].scored, found.rungs[1].planned, found.crossings) == (4, 5, ())
+
+
+# --- tracks -------------------------------------------------------------------------------------------------------
+
+
+def both_tracks(per_step, per_budget, steps=400):
+    records = runs("", 0.80, jitter=0.0) + runs("sam", 0.80 + per_budget, steps=200)
+    at_steps = {"budget": f"{steps} steps", "clock": "steps", "steps": steps}
+    return tracks(compare(records + runs("", 0.80, jitter=0.0, **at_steps) + runs("sam", 0.80 + per_step, **at_steps)))
+
+
+@pytest.mark.parametrize(
+    ("per_step", "per_budget", "said"),
+    [
+        (0.02, 0.01, Finding.PAYS),
+        (0.02, -0.01, Finding.DOES_NOT_PAY),
+        (0.0, 0.02, Finding.CHEAP),
+        (-0.02, -0.03, Finding.HARMS),
+    ],
+)
+def test_the_two_tracks_together_are_a_finding(per_step, per_budget, said):
+    (found,) = both_tracks(per_step, per_budget)
+    assert found.finding is said
+    assert found.waived.mean == pytest.approx(per_step + 0.0001)
+    assert found.per_budget.mean == pytest.approx(per_budget + 0.0001)
+    assert (found.steps, found.budget) == ("400 steps", "5s reference")
+
+
+def test_the_idea_helps_but_does_not_pay_for_itself_in_these_words():
+    assert both_tracks(0.02, -0.01)[0].finding == "helps, but does not pay for itself"
+
+
+def test_tracks_of_other_lengths_are_no_pair():
+    assert both_tracks(0.02, 0.01, steps=300) == []
+
+
+def test_breaking_and_missing_runs_are_no_finding():
+    assert finding(Verdict.BREAKS, Verdict.BETTER) is Finding.BREAKS
+    assert finding(Verdict.INCOMPLETE, Verdict.BETTER) is Finding.OPEN
+    assert finding(Verdict.NO_EVIDENCE, Verdict.WORSE) is Finding.NEITHER
+
+
+# --- costs --------------------------------------------------------------------------------------------------------
+
+
+def test_the_lines_on_the_clock_are_the_clocks_own():
+    assert ON_THE_CLOCK == OF_THE_CLOCK
+
+
+def test_a_step_costs_what_its_seconds_say():
+    ours = several("sam", [0.8] * 3, steps=200)  # the same ledger for half of the steps
+    assert cost(ours, several("", [0.8] * 3)).step.mean == pytest.approx(2.0)
+    assert cost(ours, several("", [0.8] * 3)).is_priced is False
+
+
+def test_a_price_list_goes_before_seconds_and_weighs_its_phases():
+    phases = [{"start": 0.0, "ratio": 0.5, "low": 0.5, "high": 0.5, "rounds": 100}]
+    phases += [{"start": 0.5, "ratio": 2.0, "low": 2.0, "high": 2.0, "rounds": 100}]
+    found = cost(several("growing", [0.8], price={"phases": phases}), several("", [0.8]))
+    assert found.is_priced
+    # Half of the budget buys 1 step in place of 0.5, half 0.25 in place of 0.5: 1.25 steps where the baseline has 1.
+    assert found.step.mean == pytest.approx(1.0 / 1.25)
+
+
+def test_the_techniques_own_work_is_a_share_of_the_clock():
+    ledger = {"data": 1.0, "forward_backward": 6.0, "update": 1.0, "extra": 2.0, "evaluation": 90.0}
+    assert cost([record("sam", ledger=ledger)], [record()]).extra.mean == pytest.approx(0.2)
+
+
+def test_energy_is_compared_where_it_was_measured():
+    ours, theirs = record("sam", measured={"gpu_joules": 30.0}), record(measured={"gpu_joules": 20.0})
+    assert cost([ours], [theirs]).joules.mean == pytest.approx(1.5)
+    assert cost([record("sam")], [record()]).joules.mean is None
+
+
+# --- fronts -------------------------------------------------------------------------------------------------------
+
+
+def test_a_front_holds_what_nothing_dominates():
+    records = runs("", 0.80, peak_memory_mib=30.0) + runs("good", 0.85, peak_memory_mib=40.0)
+    records += runs("bad", 0.82, peak_memory_mib=50.0) + runs("frugal", 0.70, peak_memory_mib=10.0)
+    (comparison,) = compare(records)
+    found = {front.cost: front for front in fronts(comparison)}
+    assert list(found) == ["seconds", "peak_memory_mib"]  # nothing measured energy
+    memory = found["peak_memory_mib"]
+    assert [(point.label, point.is_on_front) for point in memory.points] == [
+        ("frugal", True),
+        ("baseline", True),
+        ("good", True),
+        ("bad", False),
+    ]
+    assert memory.points[3].dominated_by == ("good",)
+    assert memory.sentences == ["bad is dominated by good in accuracy and peak memory"]
+
+
+def test_what_is_told_apart_in_both_is_surely_dominated():
+    records = runs("", 0.80) + runs("bad", 0.70, jitter=0.001)
+    for each in records:
+        each.peak_memory_mib = 30.0 + 0.1 * each.seed + (10.0 + 0.01 * each.seed if each.techniques else 0.0)
+    front = next(front for front in fronts(compare(records)[0]) if front.cost == "peak_memory_mib")
+    assert front.points[1].is_surely_dominated
+    assert front.sentences == ["bad is surely dominated by baseline in accuracy and peak memory"]
+
+
+def test_incomplete_sets_dominate_nobody():
+    lucky = runs("lucky", 0.99, peak_memory_mib=1.0)[:2]
+    records = runs("", 0.80) + runs("ema", 0.81) + lucky
+    assert all("lucky" not in p.dominated_by for front in fronts(compare(records)[0]) for p in front.points)
+
+
+def test_equal_points_do_not_dominate_each_other():
+    records = runs("", 0.80) + runs("twin", 0.80)
+    assert all(point.is_on_front for front in fronts(compare(records)[0]) for point in front.points)
+
+
+# --- claim cards --------------------------------------------------------------------------------------------------
+
+
+def test_a_card_has_the_papers_claim_beside_what_was_measured():
+    records = runs("", 0.80, jitter=0.0) + runs("mixup", 0.81, steps=200)
+    said = {"mixup": {"paper": "Zhang et al., arXiv:1710.09412", "claim": "error 5.6 % -> 4.2 %", "leaf": "a/b"}}
+    (card,) = claims(compare(records), said)
+    assert card.said["mixup"].claim == "error 5.6 % -> 4.2 %"
+    assert (card.verdict, card.n) == (Verdict.BETTER, "5/5")
+    assert card.relative == pytest.approx(0.0101 / 0.81)  # of the baseline's mean
+    assert card.cost.step.mean == pytest.approx(2.0)
+    assert card.records[0] == (0, "ok", records[5].key)
+    assert card.sentence == (
+        "mixup on mnist1d_cnn in 5s reference: better, accuracy +0.0101 [+0.00942, +0.01078], "
+        "2.00 times the baseline's step, n = 5/5"
+    )
+
+
+def test_a_card_of_what_broke_tells_why():
+    records = [*runs("", 0.80), *(record("sam", seed=seed, status="failed", reason="boom") for seed in range(5))]
+    (card,) = claims(compare(records))
+    assert (card.verdict, card.reasons, card.difference) == (Verdict.BREAKS, ("boom",), None)
+    assert card.said["sam"].claim == ""
+    assert card.sentence == "sam on mnist1d_cnn in 5s reference: breaks, n = 0/5"
+
+
+def test_there_is_a_card_for_each_set_workload_and_budget():
+    records = [r for w in "ab" for b in ("5s reference", "9s reference") for t in ("", "x", "y")
+               for r in runs(t, 0.8, workload=w, budget=b)]  # fmt: skip
+    found = claims(compare(records))
+    assert len(found) == 8
+    assert len({(card.label, card.workload, card.budget) for card in found}) == 8
+    assert all(math.isfinite(card.relative) for card in found)

@@ -1,0 +1,83 @@
+"""Times that are only known to be longer, and the speed-ups made of them."""
+
+import math
+
+import pytest
+
+from effbench.analysis.speedups import speed_up
+from effbench.analysis.survival import median_time
+from effbench.analysis.targets import time_to_target
+from record_factory import record
+
+#: Weeks of remission under 6-mercaptopurine, the textbook's example (Freireich et al., Blood 21, 1963).
+RELAPSED = [6, 6, 6, 7, 10, 13, 16, 22, 23]
+STILL_WELL = [6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35]
+
+
+def test_the_median_of_the_textbook():
+    found = median_time(RELAPSED, STILL_WELL)
+    assert (found.n, found.events, found.at) == (21, 9, 23.0)
+    assert (found.low, found.high) == (13.0, None)  # R: survfit(conf.type = "log-log")
+
+
+def test_without_censoring_it_is_the_plain_median():
+    found = median_time([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], [])
+    assert found.at == 4.0
+    assert found.low < 4.0 < found.high
+
+
+def test_what_was_not_seen_is_not_said():
+    assert median_time([], [5.0, 5.0]).at is None
+    assert median_time([1.0], [5.0, 5.0]).at is None  # most were watched in vain
+    assert median_time([1.0, 2.0], [5.0]).at == 2.0
+    assert median_time([3.0], []) == median_time([3.0], [])
+    assert (median_time([3.0], []).low, median_time([3.0], []).high) == (None, None)
+
+
+def test_what_breaks_down_never_gets_there():
+    runs = [record(value=0.9, seed=seed, target=0.5) for seed in range(2)]
+    broken = [record(status="diverged", seed=seed, target=0.5) for seed in (2, 3, 4)]
+    found = time_to_target(runs + broken)
+    assert found.censored == (math.inf,) * 3
+    assert found.median().at is None
+    assert time_to_target([*runs, broken[0]]).median().at == pytest.approx(5.0 * 0.5 / 0.9)
+
+
+def line(final, points=5, budget=5.0, seed=0, techniques=""):
+    """A run whose quality rises linearly to `final` over its budget."""
+    rows = [{"spent": budget * (i + 1) / points, "accuracy": final * (i + 1) / points} for i in range(points)]
+    return record(techniques, seed=seed, value=final, curve=rows, spent=budget)
+
+
+def test_a_speed_up_is_to_the_baselines_final_quality():
+    baseline = [line(0.8, seed=seed) for seed in range(3)]
+    found = speed_up([line(1.0, seed=seed, techniques="ema") for seed in range(3)], baseline)
+    assert found.mean.mean == pytest.approx(1.25)  # 0.8 after 4 of 5
+    assert (found.reached, found.seeds, found.bounds) == (3, 3, ())
+
+
+@pytest.mark.parametrize("points", [2, 5, 7, 50])
+def test_a_speed_up_does_not_depend_on_the_period_of_evaluation(points):
+    found = speed_up([line(1.0, points)], [line(0.8, 8)])
+    assert found.mean.mean == pytest.approx(1.25)
+
+
+def test_seeds_that_never_get_there_are_right_censored():
+    baseline = [line(0.8, seed=seed) for seed in range(3)]
+    ours = [line(value, seed=seed, techniques="ema") for seed, value in enumerate([1.0, 1.0, 0.7])]
+    found = speed_up(ours, baseline)
+    assert (found.reached, found.seeds, found.bounds) == (2, 3, (1.0,))
+    assert found.mean.mean is None  # a mean over the others would flatter
+    assert found.median().at == pytest.approx(1.25)
+    broken = speed_up([*ours[:2], record("ema", seed=2, status="failed")], baseline)
+    assert broken.bounds == (0.0,)
+
+
+def test_the_baseline_against_itself_is_as_fast_as_itself():
+    noisy = [record(seed=s, curve=[{"spent": 1.0, "accuracy": 0.9}, {"spent": 2.0, "accuracy": 0.8}]) for s in range(3)]
+    assert speed_up(noisy, noisy).mean.mean == pytest.approx(1.0)
+
+
+def test_no_speed_up_without_pairs():
+    assert speed_up([line(1.0, seed=5)], [line(0.8, seed=0)]) is None
+    assert speed_up([line(1.0)], [record(status="failed")]) is None
