@@ -107,11 +107,20 @@ class Record:
         Raises:
             ValueError: the line is not a record.
         """
-        found = json.loads(line)
+        return cls.from_values(json.loads(line), words=has_words(line))
+
+    @classmethod
+    def from_values(cls, found: Any, *, words: bool = True) -> Record:
+        """Make a record of what its line holds.
+
+        words: whether some number may be written as a word, such as "NaN"; without, reading is faster.
+
+        Raises:
+            ValueError: this is not what a record's line holds.
+        """
         if not isinstance(found, dict):
             raise ValueError(f"a record is a JSON object, found {type(found).__name__}")  # noqa: TRY004 - one error for all faults of a line
         values = {name: value for name, value in found.items() if name in _FIELDS}
-        words = '"NaN"' in line or 'Infinity"' in line
         for name, value in values.items():
             restored = _number(value) if words and float in _FIELDS[name] else value
             if not isinstance(restored, _FIELDS[name]):
@@ -145,6 +154,11 @@ def label(techniques: Mapping[str, Mapping[str, Any]]) -> str:
 def canonical(techniques: Mapping[str, Mapping[str, Any]]) -> str:
     """Return text that is equal for equal sets only; labels may coincide, as of the options 1 and "1"."""
     return json.dumps(plain(techniques), allow_nan=False, ensure_ascii=False, sort_keys=True)
+
+
+def has_words(text: str) -> bool:
+    """Return whether a number in JSON text may be written as a word."""
+    return '"NaN"' in text or 'Infinity"' in text
 
 
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
