@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from effbench.analysis.groups import Group
 from effbench.analysis.measures import Measure
+from effbench.analysis.stopping import stopped
 from effbench.records import Record
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def caveats(group: Group, measure: Measure, results: Sequence[SetResult]) -> lis
     ran = [record for record in group.records if record.status != "not_started"]
     return [
         *_few_seeds(group),
+        *_stopped(group),
         *_baseline(results),
         *_unpaired(results),
         *_equal_differences(results),
@@ -47,6 +49,14 @@ def _few_seeds(group: Group) -> Iterable[str]:
         yield "one seed: no spread is known, so nothing can be said to be better or worse; run more seeds"
     elif len(group.seeds) == 2:
         yield "two seeds: intervals from two values are very wide; five seeds or more are better"
+
+
+def _stopped(group: Group) -> Iterable[str]:
+    if stopped(group):
+        yield (
+            "sets were stopped when they were decided, so the intervals of the differences are those of the "
+            "group-sequential test, which hold however often one looks; they replace Holm's"
+        )
 
 
 def _baseline(results: Sequence[SetResult]) -> Iterable[str]:

@@ -14,7 +14,7 @@ from effbench.analysis.groups import BASELINE, BROKEN, Group, grouped, in_order
 from effbench.analysis.intervals import CONFIDENCE, Estimate, estimate
 from effbench.analysis.measures import Measure, measure
 from effbench.analysis.noise import noise_of
-from effbench.analysis.stopping import intervals, left_out, stopped
+from effbench.analysis.stopping import DECIDED, intervals, left_out, stopped
 from effbench.analysis.targets import TimeToTarget, time_to_target
 from effbench.analysis.verdicts import Verdict, corrected, is_told_apart, paired, verdict
 from effbench.errors import UnknownName
@@ -53,6 +53,11 @@ class SetResult:
     def is_complete(self) -> bool:
         """Whether every planned seed is scored."""
         return len(self.values) == self.planned
+
+    @property
+    def decided(self) -> str:
+        """What was decided before all its seeds had run: `better after 5 of 8 seeds`; "" where they all were to run."""
+        return next((record.reason for record in self.records if record.stop_reason == DECIDED), "")
 
     @property
     def statuses(self) -> Counter[str]:

@@ -31,7 +31,8 @@ def power(effect: float, spread: float, seeds: int, *, confidence: float = CONFI
     shift = abs(effect) / spread * math.sqrt(seeds)
     if shift > edge + 30.0:  # beyond what the distribution function can be computed for, and certain
         return 1.0
-    return float(1.0 - nctdtr(freedom, shift, edge) + nctdtr(freedom, shift, -edge))
+    wrong_side = float(nctdtr(freedom, shift, -edge))  # NaN where it is too small to be computed
+    return float(1.0 - nctdtr(freedom, shift, edge)) + (0.0 if math.isnan(wrong_side) else wrong_side)
 
 
 def seeds_needed(

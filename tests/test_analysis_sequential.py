@@ -1,0 +1,165 @@
+"""Stopping when it is decided errs no more often than looking once at the end; tables believe what was stopped."""
+
+import numpy as np
+import pytest
+
+from effbench.analysis.comparison import compare
+from effbench.analysis.intervals import estimate
+from effbench.analysis.sequential import SPENDING, Decision, decide, design
+from effbench.analysis.sizes import Size
+from effbench.analysis.stopping import design_of, why_decided
+from effbench.analysis.verdicts import Verdict
+from effbench.errors import EffbenchError
+from record_factory import record, several
+
+ALPHA = 0.05
+
+
+def decisions(plan, shift, margin, draws=3000, seed=7):
+    """What so many studies decide, whose differences are normal around `shift` with a spread of 1."""
+    dice = np.random.default_rng(seed)
+    found = dict.fromkeys(Decision, 0)
+    seeds = 0
+    for _ in range(draws):
+        said, at = decide((dice.standard_normal(plan.looks[-1]) + shift).tolist(), plan, margin)
+        found[said] += 1
+        seeds += at.n
+    return {each: count / draws for each, count in found.items()}, seeds / draws
+
+
+@pytest.mark.parametrize("rule", SPENDING)
+@pytest.mark.parametrize("seeds", [5, 10])
+def test_all_looks_together_err_as_often_as_declared(rule, seeds):
+    found, _ = decisions(design(seeds, ALPHA, rule), shift=0.0, margin=0.0)
+    errors = found[Decision.HIGHER] + found[Decision.LOWER]
+    assert errors <= ALPHA + 3 * (ALPHA * (1 - ALPHA) / 3000) ** 0.5
+    assert errors >= 0.6 * ALPHA  # it is no waste either
+
+
+def test_looking_each_time_without_a_design_errs_far_more_often():
+    dice = np.random.default_rng(7)
+    wrong = 0
+    for _ in range(1000):
+        values = dice.standard_normal(10)
+        wrong += any(estimate(values[:n].tolist()).p_value < ALPHA for n in range(3, 11))
+    assert wrong / 1000 > 2 * ALPHA
+
+
+def test_no_difference_is_rarely_said_of_one_as_large_as_the_margin():
+    found, _ = decisions(design(20, ALPHA), shift=1.0, margin=1.0)
+    assert found[Decision.NO_DIFFERENCE] <= ALPHA / 2 + 3 * (0.025 * 0.975 / 3000) ** 0.5
+    assert found[Decision.LOWER] == 0.0
+
+
+def test_it_stops_early_for_a_large_difference_and_for_none():
+    plan = design(20, ALPHA)
+    large, seeds = decisions(plan, shift=2.0, margin=1.0, draws=500)
+    assert large[Decision.HIGHER] > 0.99
+    assert seeds < 9
+    none, seeds = decisions(plan, shift=0.0, margin=1.0, draws=500)
+    assert none[Decision.NO_DIFFERENCE] > 0.85
+    assert seeds < 16
+
+
+def test_one_look_is_the_t_test():
+    plan = design(3, ALPHA)
+    assert plan.looks == (3,)
+    assert plan.levels[0] == pytest.approx(ALPHA, abs=0.002)
+
+
+def test_what_is_spent_adds_up_to_alpha():
+    for rule, spent in SPENDING.items():
+        assert spent(1.0, ALPHA) == pytest.approx(ALPHA), rule
+        assert spent(0.2, ALPHA) < spent(0.6, ALPHA) < ALPHA
+    # Lan and DeMets, 1983: O'Brien and Fleming's at a half; Pocock's by their formula
+    assert SPENDING["obrien_fleming"](0.5, ALPHA) == pytest.approx(0.00557, abs=1e-5)
+    assert SPENDING["pocock"](0.5, ALPHA) == pytest.approx(0.03101, abs=1e-5)
+    assert SPENDING["kim_demets"](0.5, ALPHA) == pytest.approx(ALPHA / 4)
+
+
+def test_the_first_decision_stands_whatever_comes_later():
+    values = [1.0, 1.01, 0.99, 1.0, -50.0, -60.0]
+    said, at = decide(values, design(6, ALPHA), 0.1)
+    assert (said, at.n) == (Decision.HIGHER, 3)
+
+
+def test_before_the_first_look_all_is_open():
+    assert decide([5.0, 5.1], design(6, ALPHA), 0.1)[0] is Decision.OPEN
+    assert design(6, ALPHA).level(2) == 0.0
+    assert design(1, ALPHA).looks == ()
+
+
+# --- in a run and in its table ------------------------------------------------------------------------------------
+
+SEEDS = range(8)
+USUAL = [0.80, 0.82, 0.81, 0.83, 0.79, 0.80, 0.81, 0.82]
+
+
+def study(gain, jitter, n=8, techniques="ema"):
+    ours = [value + gain + jitter * (-1) ** seed for seed, value in enumerate(USUAL[:n])]
+    return several("", USUAL[:n]) + several(techniques, ours)
+
+
+@pytest.mark.parametrize(
+    ("gain", "jitter", "n", "said"),
+    [
+        (0.05, 0.0005, 3, "better after 3 of 8 seeds"),
+        (-0.05, 0.0005, 3, "worse after 3 of 8 seeds"),
+        (0.00, 0.0005, 8, "no difference beyond 1% after 3 of 8 seeds"),
+        (0.01, 0.0300, 8, ""),
+        (0.05, 0.0005, 2, ""),
+    ],
+)
+def test_a_run_is_told_when_a_set_is_decided(gain, jitter, n, said):
+    assert why_decided(study(gain, jitter, n), {"ema": {}}, SEEDS, 1, Size.parse("1%")) == said
+
+
+def test_looks_follow_the_planned_order_and_stop_at_the_first_gap():
+    records = [each for each in study(0.05, 0.0005) if not (each.techniques and each.seed == 1)]
+    assert why_decided(records, {"ema": {}}, SEEDS, 1, Size.parse("1%")) == ""
+    assert why_decided(records, {"ema": {}}, [0, 2, 3, 4, 5, 6, 7, 1], 1, Size.parse("1%")).startswith("better after 3")
+
+
+def test_what_breaks_is_decided_and_what_broke_once_is_not():
+    broken = several("", USUAL) + [record("sam", seed=seed, status="diverged") for seed in range(5)]
+    assert why_decided(broken, {"sam": {}}, SEEDS, 1, Size.parse("1%")) == "breaks on more than half of the seeds"
+    assert why_decided(broken[:-1], {"sam": {}}, SEEDS, 1, Size.parse("1%")) == ""
+
+
+def left_out(techniques, seeds, why):
+    return [
+        record(techniques, seed=seed, status="not_started", stop_reason="decided", reason=why, clock="", versions={})
+        for seed in seeds
+    ]
+
+
+def test_a_table_takes_a_decided_set_as_complete_with_a_wider_interval():
+    records = [each for each in study(0.05, 0.004) if not (each.techniques and each.seed > 4)]
+    plain = next(each for each in compare(records)[0].results if each.techniques)
+    assert plain.verdict is Verdict.INCOMPLETE
+    (found,) = compare(records + left_out("ema", [5, 6, 7], "better after 5 of 8 seeds"))
+    ours = next(each for each in found.results if each.techniques)
+    assert (len(ours.values), ours.planned, ours.verdict) == (5, 5, Verdict.BETTER)
+    assert ours.decided == "better after 5 of 8 seeds"
+    level = design_of(8, 1).level(5)
+    assert ours.difference.half_width == pytest.approx(plain.difference.at(1.0 - level).half_width)
+    assert ours.difference.half_width > plain.difference.half_width
+    assert any("group-sequential" in caveat for caveat in found.caveats)
+
+
+def test_the_error_is_shared_out_between_the_sets():
+    assert design_of(8, 4).alpha == pytest.approx(0.0125)
+    assert design_of(8, 4).levels[-1] < design_of(8, 1).levels[-1]
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "-1%", "nan", "inf", "1 %%"])
+def test_sizes_that_are_none_are_refused(text):
+    with pytest.raises(EffbenchError, match="is no size of an effect"):
+        Size.parse(text)
+
+
+def test_sizes_are_shares_of_the_mean_or_amounts():
+    assert Size.parse("0.5%").of(0.8) == pytest.approx(0.004)
+    assert Size.parse(" 0.5 %").of(-2.0) == pytest.approx(0.01)
+    assert Size.parse("0.002").of(0.8) == 0.002
+    assert (str(Size.parse("0.5%")), str(Size.parse("2e-3"))) == ("0.5%", "0.002")
