@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
-    except (Exception, KeyboardInterrupt) as fault:  # noqa: BLE001 - one line instead of a traceback, whatever it is
+    except BaseException as fault:  # noqa: BLE001 - one line instead of a traceback, whatever it is
         if arguments is None:  # the process ends here, and a second Ctrl-C should not show how
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         return _explain(fault, show_traceback="--traceback" in given)
