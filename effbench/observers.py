@@ -42,7 +42,9 @@ class Observers:
             wanted = {name: value for name, value in what.items() if name in implementation.argnames}
             try:
                 implementation.function(**wanted)
-            except (Exception, SystemExit) as fault:  # noqa: BLE001 - a stranger's code may raise anything
+            except KeyboardInterrupt:
+                raise
+            except BaseException as fault:  # noqa: BLE001 - a stranger's code may raise anything
                 name = implementation.plugin_name
                 self.warn(f"observer {name} failed in {hook} and hears no more: {words_of(fault)}")
                 self.manager.unregister(name=name)

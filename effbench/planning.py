@@ -128,7 +128,9 @@ def cells_of(suite: Suite, plugins: Plugins, settings: Settings) -> list[Cell]:
                 recipe, order = compose(baseline, techniques, plugins.techniques)
             except Refusal as why:
                 cells += [Cell(name, techniques, budget, refusal=str(why)) for budget in budgets]
-            except (Exception, SystemExit) as fault:  # noqa: BLE001 - a stranger's code may raise anything
+            except KeyboardInterrupt:
+                raise
+            except BaseException as fault:  # noqa: BLE001 - a stranger's code may raise anything
                 order = in_order(techniques, plugins.techniques)
                 trouble = Trouble(*what_it_means(fault), "".join(traceback.format_exception(fault)))
                 cells += [Cell(name, techniques, budget, tuple(order), trouble=trouble) for budget in budgets]

@@ -191,6 +191,11 @@ def raising(fault: BaseException) -> object:
     [
         (DataUnavailable("data set 'x' is not here"), 3, "effbench: data set 'x' is not here\n"),
         (KeyboardInterrupt(), 130, "effbench: interrupted\n"),
+        (
+            GeneratorExit(),
+            1,
+            "effbench: GeneratorExit. This is a fault in effbench or in a plugin; --traceback shows where\n",
+        ),
         (PermissionError(13, "Permission denied", "/x"), 2, "effbench: /x: Permission denied\n"),
         (
             ValueError("7"),

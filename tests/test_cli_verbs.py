@@ -234,6 +234,7 @@ def test_check_tells_which_law_is_broken(capsys: pytest.CaptureFixture[str]) -> 
         ("loop.py", "a loop", "there is no file"),
         ("empty.py", "x = 1", "empty.py defines no technique; mark a function with @effbench.technique(...)"),
         ("broken.py", "import nothing_at_all", "broken.py cannot be imported: ModuleNotFoundError"),
+        ("leaving.py", "raise SystemExit", "leaving.py cannot be imported: SystemExit"),
         ("taken.py", LAWLESS.replace("lawless", "mixup"), "there is a technique 'mixup' already, in "),
     ],
 )

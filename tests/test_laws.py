@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Iterable
+from typing import NoReturn
 
 import pytest
 import torch
@@ -176,6 +177,30 @@ def clumsy(recipe: Recipe) -> Recipe:
         raise KeyError("lost")
 
     return recipe.swap(loss=loss)
+
+
+@technique(LEAF, **CARD)
+def leaving(recipe: Recipe, *, late: bool = False) -> Recipe:
+    """Leave the program, at once or in the first step."""
+
+    def leave(*_: object) -> NoReturn:
+        raise SystemExit("enough")
+
+    return recipe.wrap(gradient=leave) if late else leave()
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_leaving_the_program_is_found(late):
+    found = laws.check(leaving, options={"late": late}, toys={"vectors": TOYS["vectors"]})
+    assert [str(finding.detail) for finding in found if finding.law == "applies"] == [
+        f"SystemExit: enough (raised in test_laws.py, line {leaving.function.__code__.co_firstlineno + 5})"
+    ]
+
+
+def test_leaving_is_found_in_pairs_too():
+    for options, where in (({}, "composing"), ({"leaving": {"late": True}}, "training")):
+        found = laws.check_pair(leaving, scaled, "vectors", TOYS["vectors"](), options=options)
+        assert f"{where} raised SystemExit: enough" in found[-1].detail
 
 
 def test_an_error_that_is_no_refusal_is_found_with_its_place():

@@ -36,7 +36,7 @@ class Bad:
         raise self.fault
 
 
-@pytest.mark.parametrize("fault", [ValueError("odd"), SystemExit("enough")])
+@pytest.mark.parametrize("fault", [ValueError("odd"), SystemExit("enough"), GeneratorExit("odd")])
 def test_one_that_fails_hears_no_more(fault):
     good, last = Good(), Good()
     observers, said = heard_by(good, Bad(fault), last)

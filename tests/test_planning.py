@@ -32,11 +32,14 @@ def finished(trial: Trial, status: str = "ok", reason: str = "", **changes) -> R
 
 def test_cells_say_what_is_refused_and_what_is_broken():
     before = torch.get_num_threads()
-    suite = make_suite("unwilling", "broken", "quitter", "pair+slow", "rogue(at_once=true)")
+    suite = make_suite("unwilling", "broken", "leaver", "quitter", "pair+slow", "rogue(at_once=true)")
     cells = {cell.label: cell for cell in cells_of(suite, strange_plugins(), Settings())}
     assert cells["unwilling"].refusal == "unwilling never applies"
     troubles = {cell.label: cell.trouble for cell in cells.values() if cell.trouble}
-    assert [(name, why.reason) for name, why in troubles.items()] == [("broken", "ZeroDivisionError: broken at once")]
+    assert {name: why.reason for name, why in troubles.items()} == {
+        "broken": "ZeroDivisionError: broken at once",
+        "leaver": "GeneratorExit: left at once",
+    }
     assert (cells["pair+slow"].order, cells["pair+slow"].processes) == (("slow", "pair"), 2)
     assert (cells["baseline"].refusal, cells["baseline"].processes) == ("", 1)
     assert torch.get_num_threads() == before

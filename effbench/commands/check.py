@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from effbench import laws
 from effbench.commands.layout import columns
 from effbench.commands.plugins_of import plugins_of
 from effbench.discovery import module_from_file
-from effbench.errors import PluginError, UnknownName
+from effbench.errors import PluginError, UnknownName, words_of
 from effbench.laws import Finding
 from effbench.report.console import Screen, emit
 from effbench.techniques import Technique
@@ -42,7 +43,7 @@ def meant(arguments: argparse.Namespace) -> tuple[list[Technique], dict[str, Tec
         PluginError: there is no such file, it cannot be loaded, it has no technique, or one whose name is taken.
     """
     name, known = arguments.name, plugins_of(arguments).techniques
-    path = Path(name).resolve()
+    path = Path(os.path.realpath(name))  # which, unlike resolve(), goes no rounds in a loop of links
     if name in known:
         return [known[name]], known
     if path.suffix != ".py" and not path.is_dir():
@@ -75,8 +76,10 @@ def _defined_in(file: Path) -> list[Technique]:
         raise PluginError(f"there is no file {file}")
     try:
         module = module_from_file(file)
-    except Exception as fault:
-        raise PluginError(f"{file} cannot be imported: {type(fault).__name__}: {fault}") from fault
+    except KeyboardInterrupt:
+        raise
+    except BaseException as fault:  # a stranger's module may raise anything, SystemExit too
+        raise PluginError(f"{file} cannot be imported: {words_of(fault)}") from fault
     found = [thing for thing in vars(module).values() if isinstance(thing, Technique)]
     return [technique for technique in found if technique.function.__module__ == module.__name__]
 
@@ -112,7 +115,17 @@ def _where(found: list[Finding]) -> str:
     if any("+" in finding.technique for finding in found):
         return f"in {len(found)} pair{'s' * (len(found) > 1)}"
     toys = [finding.toy for finding in found if finding.toy]
-    return f"on {', '.join(toys)}" if toys else ""
+    remarks = "; ".join(f"{toys}: {remark}" for remark, toys in _remarks(found).items())
+    return f"on {', '.join(toys)}" + (f" ({remarks})" if remarks else "") if toys else ""
+
+
+def _remarks(found: list[Finding]) -> dict[str, str]:
+    """Return remark -> the toys on which it was made."""
+    toys = dict[str, list[str]]()
+    for finding in found:
+        if finding.detail:
+            toys.setdefault(finding.detail, []).append(finding.toy)
+    return {remark: ", ".join(names) for remark, names in toys.items()}
 
 
 def _painted(line: str, screen: Screen) -> str:

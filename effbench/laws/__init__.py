@@ -73,7 +73,9 @@ def _findings(
             case = Case.of(technique, options, make())
         except Refusal as why:
             refused[toy] = str(why)
-        except Exception as fault:  # noqa: BLE001 - that is what is looked for
+        except KeyboardInterrupt:
+            raise
+        except BaseException as fault:  # noqa: BLE001 - that is what is looked for, SystemExit too
             yield Finding("applies", name, toy, ok=False, detail=explain(fault))
         else:
             yield from _kept(case, toy)
@@ -87,7 +89,9 @@ def _kept(case: Case, toy: str) -> Iterator[Finding]:
     for law, check_law in LAWS.items():
         try:
             detail = check_law(case)
-        except Exception as fault:  # noqa: BLE001 - that is what is looked for
+        except KeyboardInterrupt:
+            raise
+        except BaseException as fault:  # noqa: BLE001 - as above
             detail = explain(fault)
         if detail is not None:
             is_kept = not detail or isinstance(detail, Remark)

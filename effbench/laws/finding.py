@@ -6,6 +6,8 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
+from effbench.errors import words_of
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -32,5 +34,5 @@ class Remark(str):
 def explain(fault: BaseException) -> str:
     """Tell what was raised, in its first line, and where."""
     last = traceback.extract_tb(fault.__traceback__)[-1]
-    said = str(fault).strip().partition("\n")[0]
-    return f"{type(fault).__name__}: {said} (raised in {Path(last.filename).name}, line {last.lineno})"
+    said = words_of(fault).partition("\n")[0]
+    return f"{said} (raised in {Path(last.filename).name}, line {last.lineno})"

@@ -66,7 +66,9 @@ def check_pair(
             outcomes.append((type(why).__name__, str(why)))
             if isinstance(why, Conflict) and not all(each in str(why) for each in known):
                 return [found("pairs", f"the conflict does not name both: {why}")]
-        except Exception as fault:  # noqa: BLE001 - that is what is looked for
+        except KeyboardInterrupt:
+            raise
+        except BaseException as fault:  # noqa: BLE001 - that is what is looked for, SystemExit too
             return [found("pairs", f"composing raised {explain(fault)}")]
     first, second = outcomes
     sets = found("sets", "" if first == second else f"the order of naming matters: {first} or {second}")
@@ -91,7 +93,9 @@ def _takes(baseline: Recipe, technique: Technique, options: Mapping[str, Any]) -
         compose(baseline, {technique.name: options}, {technique.name: technique})
     except Refusal:
         return False
-    except Exception:  # noqa: BLE001 - a law that a technique keeps alone will tell
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - a law that a technique keeps alone will tell
         return False
     return True
 
@@ -101,7 +105,9 @@ def _trouble(witness: Witness, recipe: Recipe) -> str:
         weights = witness.observe(recipe, steps=STEPS).weights
     except Refusal:
         return ""
-    except Exception as fault:  # noqa: BLE001 - that is what is looked for
+    except KeyboardInterrupt:
+        raise
+    except BaseException as fault:  # noqa: BLE001 - as above
         return f"training raised {explain(fault)}"
     broken = [name for name, tensor in weights.items() if not torch.isfinite(tensor).all()]
     return f"{len(broken)} of {len(weights)} tensors are not finite, {broken[0]} first" if broken else ""

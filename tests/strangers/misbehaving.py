@@ -139,6 +139,12 @@ def broken(recipe: Recipe) -> Recipe:
 
 
 @effbench.technique(LEAF, **NOTE)
+def leaver(recipe: Recipe) -> Recipe:
+    """Leave before there is anything to train, by what is no Exception."""
+    raise GeneratorExit("left at once")
+
+
+@effbench.technique(LEAF, **NOTE)
 def quitter(recipe: Recipe) -> Recipe:
     """Leave the program."""
     return at_step(recipe, 1, lambda training: sys.exit("enough"))
