@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Event = dict[str, Any]
 Hear = Callable[[Event], None]
 
+_WIDEST = 500  # characters of a line that a record quotes
 _SETUP_PATIENCE = 900.0  # seconds that reading data and building the model may take
 
 
@@ -134,6 +135,7 @@ def what_it_means(fault: BaseException) -> tuple[str, str, str]:
 
 
 def _brief(words: str) -> str:
-    """Return the first line and the last; the log has them all."""
+    """Return the first line and the last, each cut short; the log has them all."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
+    lines = [line if len(line) <= _WIDEST else f"{line[:_WIDEST]} ..." for line in (lines[0], lines[-1])[: len(lines)]]
     return lines[0] if len(lines) == 1 else f"{lines[0]} ... {lines[-1]}"

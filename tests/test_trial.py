@@ -129,6 +129,8 @@ class UnspeakableError(Exception):
         (KeyboardInterrupt(), ("interrupted", "interrupted", "Ctrl-C")),
         (ValueError("odd"), ("failed", "failed", "ValueError: odd")),
         (ValueError("odd:\n  one\n  two\n"), ("failed", "failed", "ValueError: odd: ... two")),
+        (ValueError("y" * 10**6), ("failed", "failed", f"ValueError: {'y' * 488} ...")),
+        (ValueError(f"odd\n{'y' * 10**6}"), ("failed", "failed", f"ValueError: odd ... {'y' * 500} ...")),
         (AssertionError(), ("failed", "failed", "AssertionError")),
         (SystemExit(3), ("failed", "failed", "SystemExit: 3")),
         (UnspeakableError(), ("failed", "failed", "UnspeakableError: it cannot say what it is")),
