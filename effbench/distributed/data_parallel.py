@@ -12,16 +12,18 @@ from effbench.recipe import Batch, Recipe, Training
 UNUSED_PARAMETERS = "unused_parameters"
 
 
-def share_batches(recipe: Recipe, processes: int) -> Recipe:
+def share_batches(recipe: Recipe, processes: int, *, alike: bool = True) -> Recipe:
     """Return a recipe that trains in `processes` processes, each on its share of every batch: see `deal_batches`.
 
     Gradients are to be averaged over the processes afterwards: weights, which are shares of the whole step, are
     multiplied by the number of processes, so that the average is the gradient of the whole step.
 
+    alike: see `deal_batches`.
+
     Raises:
         NotApplicable: there are batches with fewer examples than processes.
     """
-    dealt = deal_batches(recipe, processes, processes)
+    dealt = deal_batches(recipe, processes, processes, alike=alike)
 
     def gradient(training: Training, batch: Batch) -> Tensor:
         return recipe.gradient(training, batch.replace(weight=batch.weight * training.group.size))
@@ -29,7 +31,7 @@ def share_batches(recipe: Recipe, processes: int) -> Recipe:
     return dealt.wrap(gradient=gradient)
 
 
-def deal_batches(recipe: Recipe, processes: int, shares: int) -> Recipe:
+def deal_batches(recipe: Recipe, processes: int, shares: int, *, alike: bool = True) -> Recipe:
     """Return a recipe that trains in `processes` processes and cuts each batch into `shares`, for as many of them each.
 
     All processes draw the same positions, load and transform the same whole batch with the same random numbers, and
@@ -41,6 +43,7 @@ def deal_batches(recipe: Recipe, processes: int, shares: int) -> Recipe:
     The weights of the shares sum to one. Where several processes have the same share, those of each sum to its part.
 
     shares: a divisor of `processes`; 1 gives all of them the whole batch.
+    alike: whether rank 0 must be asked at all; where replicas differ anyway, each may draw for itself.
 
     Raises:
         NotApplicable: there are batches with fewer examples than shares.
@@ -59,7 +62,7 @@ def deal_batches(recipe: Recipe, processes: int, shares: int) -> Recipe:
         return own.replace(weight=own.weight / total)
 
     dealt = recipe.swap(processes=processes, share=deal)
-    may_disagree = any(term == "sampler" for _, term, _ in recipe.history)
+    may_disagree = alike and any(term == "sampler" for _, term, _ in recipe.history)
     return dealt.wrap(loader=load) if may_disagree else dealt
 
 
