@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +30,13 @@ class Axis:
         if self.size > 1:
             dist.all_reduce(tensor, group=self.group)
         return tensor
+
+    def first(self, tensor: Tensor) -> Tensor:
+        """Return what the first process of the axis has, on all of them; it has the same form everywhere."""
+        shared = tensor.detach().clone()
+        if self.size > 1:
+            dist.broadcast(shared, self.ranks[0], group=self.group)
+        return shared
 
     def __deepcopy__(self, memo: object) -> Axis:
         """Return the axis itself: a copy of a model talks to the same processes."""
@@ -53,3 +61,14 @@ def grid(sizes: Mapping[str, int]) -> dict[str, Axis]:
             if dist.get_rank() in ranks:
                 axes[name] = Axis(tuple(ranks), ranks.index(dist.get_rank()), group)
     return axes
+
+
+def sum_gradients(parameters: Iterable[nn.Parameter], axis: Axis) -> None:
+    """Give all processes of an axis the sum of their gradients, sent in one piece; where one has none, it counts 0."""
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    if axis.size == 1 or not trained:
+        return
+    slopes = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
+    summed = axis.sum(torch.cat([slope.flatten() for slope in slopes]))
+    for parameter, slope in zip(trained, torch.split(summed, [p.numel() for p in trained]), strict=True):
+        parameter.grad = slope.view_as(parameter)

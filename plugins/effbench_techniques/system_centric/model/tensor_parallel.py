@@ -66,10 +66,13 @@ def tensor_parallel(recipe: Recipe, *, processes: int = 2) -> Recipe:
         axis = grid({"tensor": processes})["tensor"]
         cut_model(model, axis, "tensor_parallel")
         draw_alike(axis)
-        return InParts(placed, model, processes)
+        return InParts(placed, model, axis)
 
     def collected(training: Training) -> nn.Module:
-        return put_together(training, recipe.eval_model(training))
+        part = recipe.eval_model(training)
+        assert isinstance(training.forward, InParts)
+        check_alike(part, training.forward.axis)
+        return put_together(training, part)
 
     return deal_batches(recipe, processes, 1).wrap(placement=place, eval_model=collected)
 
@@ -90,29 +93,29 @@ def draw_alike(axis: Axis) -> None:
 class InParts(nn.Module):
     """A model of which each process has a part."""
 
-    def __init__(self, placed: nn.Module, model: nn.Module, processes: int) -> None:
+    def __init__(self, placed: nn.Module, model: nn.Module, axis: Axis) -> None:
         super().__init__()
-        self.placed, self.processes, self.cut = placed, processes, cut_parameters(model)
+        self.placed, self.axis, self.cut = placed, axis, cut_parameters(model)
 
     def copies(self, parameter: nn.Parameter) -> int:
         """Return on how many ranks the same part of a parameter lies."""
-        return 1 if parameter in self.cut else self.processes
+        return 1 if parameter in self.cut else self.axis.size
 
     def forward(self, inputs: Tensor) -> Any:
         """Return the model's outputs, on every rank."""
         return self.placed(inputs)
 
 
-def put_together(training: Training, part: nn.Module) -> nn.Module:
-    """Return the whole model on rank 0, plain and new; elsewhere `part`.
-
-    Raises:
-        EffbenchError: what the processes have alike is no longer alike, because something differed among them.
-    """
+def check_alike(part: nn.Module, axis: Axis) -> None:
+    """Raise EffbenchError where weights that all processes of the axis have are not alike, bit by bit."""
     cut = cut_parameters(part)
-    alike = torch.stack([p.detach().double().sum() for p in part.parameters() if p not in cut]).cpu()
-    if not torch.equal(alike, training.group.first(alike)):
-        raise EffbenchError("the processes work on the same batch, and yet their weights have come to differ")
+    sums = torch.stack([p.detach().double().sum() for p in part.parameters() if p not in cut])
+    if not torch.equal(sums, axis.first(sums)):
+        raise EffbenchError("processes work on the same batch, and yet their weights have come to differ")
+
+
+def put_together(training: Training, part: nn.Module) -> nn.Module:
+    """Return the whole model on rank 0, plain and new; elsewhere `part`."""
     state = whole_state(part)
     if training.group.rank:
         return part
