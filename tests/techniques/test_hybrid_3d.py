@@ -20,7 +20,7 @@ GRIDS = [
 
 @pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: "x".join(map(str, grid.values())))
 def test_a_grid_of_processes_trains_the_weights_of_one(grid) -> None:
-    """Shares of 4 and of 3 examples, tied weights at both ends of the pipeline, a gradient clipped by its whole norm."""
+    """Shares of 4 and 3 examples, tied weights at both ends of the pipeline, a gradient clipped by its whole norm."""
     recipe = deep(batch_size=lambda progress: 7)
     assert gap(whole(hybrid_3d, recipe, {**grid, "micro_batches": 2}), recipe) < TOLERANCE
 
