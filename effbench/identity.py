@@ -29,6 +29,7 @@ _LOOKS_ONLY = {
     "cards.py",
     "catalogue.py",
     "cli.py",
+    "collecting.py",
     "commands",
     "discovery.py",
     "execution",

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from effbench import collecting
 from effbench.errors import EffbenchError
 from effbench.records import Record, canonical, has_words, plain
 
@@ -166,6 +167,7 @@ def read_lines(file: Path) -> list[Record]:
         _explained("read results from", file),
         file.open("rb") as opened,
         _locked(opened.fileno(), fcntl.LOCK_SH),
+        collecting.put_off(),
     ):
         records, number = [], 1
         while lines := list(itertools.islice(opened, _TOGETHER)):

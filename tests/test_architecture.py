@@ -23,7 +23,19 @@ SOURCES = sorted([*HARNESS.rglob("*.py"), *TECHNIQUES.rglob("*.py")])
 LAYERS: list[tuple[str, set[str]]] = [
     (
         "words",
-        {"errors", "taxonomy", "budget", "records", "toml", "sets", "factorial", "hookspecs", "discovery", "store"},
+        {
+            "errors",
+            "taxonomy",
+            "budget",
+            "records",
+            "toml",
+            "sets",
+            "factorial",
+            "collecting",
+            "hookspecs",
+            "discovery",
+            "store",
+        },
     ),
     ("signals", {"interrupts", "observers", "switches"}),
     (
@@ -67,6 +79,7 @@ LAYERS: list[tuple[str, set[str]]] = [
 ]
 #: What works from records alone: it starts fast, and runs where there is no torch.
 WITHOUT_TORCH = {
+    "collecting",
     *("errors", "budget", "records", "store", "hookspecs", "analysis", "report", "toml", "sets", "taxonomy"),
     "discovery",
 }

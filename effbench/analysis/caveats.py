@@ -94,11 +94,11 @@ def _direction(measure: Measure) -> Iterable[str]:
 
 def _mixed(records: Sequence[Record], what: str, read: Callable[[Record], str]) -> Iterable[str]:
     """Warn when records differ in what they should have in common."""
-    found = [(value, record) for record in records if (value := read(record))]
-    values = Counter(value for value, _ in found)
+    values = Counter(map(read, records))
+    del values[""]
     if len(values) > 1:
         parts = [
-            f"{value} in {count} {_plural('record', count)} ({_names(r.label for v, r in found if v == value)})"
+            f"{value} in {count} {_plural('record', count)} ({_names(r.label for r in records if read(r) == value)})"
             for value, count in values.most_common()
         ]
         yield f"different {what}, so speeds and spent time may not compare: {'; '.join(parts)}"

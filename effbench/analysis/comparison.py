@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from effbench import collecting
 from effbench.analysis.caveats import caveats
 from effbench.analysis.groups import BASELINE, BROKEN, Group, grouped, in_order
 from effbench.analysis.intervals import CONFIDENCE, Estimate, estimate
@@ -104,7 +105,18 @@ def compare(
     Raises:
         UnknownName: there is no such workload, or no record with such a metric.
     """
-    found, own = list(records), list(aa)
+    with collecting.put_off():
+        return _comparisons(list(records), metric, workload, confidence, noise_floor, list(aa))
+
+
+def _comparisons(
+    found: list[Record],
+    metric: str | None,
+    workload: str | None,
+    confidence: float,
+    noise_floor: float,
+    own: Sequence[Record],
+) -> list[Comparison]:
     if workload is not None:
         if workload not in (known := {record.workload for record in found}):
             raise UnknownName("workload", workload, known, "among these records ")
