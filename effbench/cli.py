@@ -16,7 +16,7 @@ import traceback
 import warnings
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from effbench import __version__
 from effbench.arguments import Verb
@@ -51,6 +51,7 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments say, by default those of the process, and return the exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a console that lacks a character is no reason to crash
@@ -60,13 +61,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = _dispatch(given)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence(sys.stdout)
         return BROKEN_PIPE
     except BaseException as fault:  # noqa: BLE001 - one line instead of a traceback, whatever it is
         if arguments is None:  # the process ends here, and a second Ctrl-C should not show how
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         return _explain(fault, show_traceback="--traceback" in given)
     return code
+
+
+def _open_closed_streams() -> None:
+    """Open standard streams that the shell has closed: else the next file, such as that of the records, is one."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - as long as the process
+
+
+def _silence(stream: TextIO) -> None:
+    """Let a stream whose other end is gone, or full, take what is left in its buffer."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -116,21 +134,38 @@ def _explain(fault: BaseException, *, show_traceback: bool) -> int:
     """Say in one line what went wrong, and return the exit code."""
     from effbench import messages
 
-    if show_traceback:
-        traceback.print_exception(fault)
+    code, words = _meaning(fault)
+    if code == FAILED and not show_traceback:
+        words += "; --traceback shows where"
+    try:
+        if show_traceback:
+            traceback.print_exception(fault)
+        messages.fail(words)
+        sys.stderr.flush()
+    except OSError:  # nobody reads it, but the exit code tells
+        _silence(sys.stderr)
+    if isinstance(fault, OSError):
+        _silence_if_full(sys.stdout)
+    return code
+
+
+def _silence_if_full(stream: TextIO) -> None:
+    try:
+        stream.flush()
+    except OSError:
+        _silence(stream)
+
+
+def _meaning(fault: BaseException) -> tuple[int, str]:
+    """Return the exit code of a fault, and what a person is told of it."""
     if isinstance(fault, KeyboardInterrupt):
-        messages.fail("interrupted")
-        return INTERRUPTED
+        return INTERRUPTED, "interrupted"
     if isinstance(fault, EffbenchError):
-        messages.fail(str(fault))
-        return fault.exit_code
+        return fault.exit_code, str(fault)
     if isinstance(fault, OSError):
         where = f"{fault.filename}: " if fault.filename else ""
-        messages.fail(f"{where}{fault.strerror or fault}")
-        return UsageError.exit_code
-    hint = "" if show_traceback else "; --traceback shows where"
-    messages.fail(f"{words_of(fault)}. This is a fault in effbench or in a plugin{hint}")
-    return FAILED
+        return UsageError.exit_code, f"{where}{fault.strerror or fault}"
+    return FAILED, f"{words_of(fault)}. This is a fault in effbench or in a plugin"
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

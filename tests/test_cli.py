@@ -261,6 +261,28 @@ def test_what_needs_no_torch_does_without(call: str, tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("command", "code"), [("list suites", 0), ("table nowhere", 2)])
+def test_a_shell_may_close_what_it_likes(closed: str, command: str, code: int, tmp_path: Path) -> None:
+    shell = ["sh", "-c", f"{sys.executable} -m effbench {command} {closed}"]
+    found = subprocess.run(shell, cwd=tmp_path, capture_output=True, check=False)
+    assert found.returncode == code
+    assert b"Error" not in found.stdout + found.stderr
+
+
+def test_what_is_closed_takes_no_number_that_another_file_would_get() -> None:
+    look = "import os, effbench.cli as c; c._open_closed_streams(); os._exit(os.open('/', os.O_RDONLY) < 3)"
+    shell = ["sh", "-c", f'{sys.executable} -c "{look}" <&- >&- 2>&-']
+    assert subprocess.run(shell, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk to try")
+@pytest.mark.parametrize("command", ["list suites > /dev/full", "table nowhere 2> /dev/full"])
+def test_a_full_disk_leaves_the_exit_code(command: str, tmp_path: Path) -> None:
+    shell = ["sh", "-c", f"{sys.executable} -m effbench {command}"]
+    assert subprocess.run(shell, cwd=tmp_path, capture_output=True, check=False).returncode == 2
+
+
 def test_a_reader_that_has_seen_enough_is_no_fault() -> None:
     process = effbench_process("list", "taxonomy", "--json")
     assert process.stdout is not None
