@@ -12,6 +12,8 @@ from effbench.errors import Conflict, InvalidTechnique, UnknownName, nearest
 from effbench.recipe import TERMS, Recipe
 from effbench.taxonomy import branch_position, check_leaf
 
+MOST_PROCESSES = 1024  # of one trial
+
 
 @dataclass(frozen=True, slots=True)
 class Technique:
@@ -28,6 +30,7 @@ class Technique:
     tolerance: float = 1e-4  # for several processes: see `technique`
     unequal: str = ""  # why several processes do not train the weights of one, where they do not
     races: bool = False  # whether two runs differ, because processes do not wait for each other
+    last: bool = False  # whether it goes around all others: a condition of the machine, no method
 
     @property
     def name(self) -> str:
@@ -82,6 +85,7 @@ def technique(
     tolerance: float = 1e-4,
     unequal: str = "",
     races: bool = False,
+    last: bool = False,
 ) -> Callable[[Callable[..., Recipe]], Technique]:
     """Turn a function `(recipe, *, option=default, ...) -> recipe` into a technique.
 
@@ -95,6 +99,7 @@ def technique(
         these.
     unequal: why they end farther away than that, where it is the nature of the method, as of asynchronous updates.
     races: whether two runs differ, because processes do not wait for each other.
+    last: whether it goes around all others of its branch, as a condition of the machine does.
 
     Raises:
         UnknownName: the taxonomy has no such leaf.
@@ -133,6 +138,7 @@ def technique(
             tolerance,
             unequal,
             races,
+            last,
         )
         made.check_options(neutral or {})
         return made
@@ -156,7 +162,7 @@ Set = Mapping[str, Mapping[str, Any]]  # a set of techniques: name -> options
 
 
 def in_order(names: Iterable[str], known: Mapping[str, Technique]) -> list[str]:
-    """Return the order in which a set composes: by branch of the survey, then `after`, then name.
+    """Return the order in which a set composes: by branch, `last` ones at its end, then `after`, then name.
 
     Raises:
         UnknownName: a name is not known.
@@ -166,7 +172,7 @@ def in_order(names: Iterable[str], known: Mapping[str, Technique]) -> list[str]:
     for name in waiting:
         if name not in known:
             raise UnknownName("technique", name, known)
-    waiting.sort(key=lambda name: (branch_position(known[name].leaf), name))
+    waiting.sort(key=lambda name: (branch_position(known[name].leaf), known[name].last, name))
     ordered: list[str] = []
     while waiting:
         ready = [name for name in waiting if not set(known[name].after) & set(waiting)]
@@ -202,6 +208,9 @@ def compose(recipe: Recipe, techniques: Set, known: Mapping[str, Technique]) -> 
     for name in order:
         known[name].check_options(techniques[name])
         recipe = known[name].apply(recipe, techniques[name])
+    if type(recipe.processes) is not int or not 1 <= recipe.processes <= MOST_PROCESSES:
+        wants = f"{'+'.join(order)} wants {recipe.processes!r} processes"
+        raise InvalidTechnique(f"{wants}; it should be a whole number from 1 to {MOST_PROCESSES}")
     return recipe, order
 
 

@@ -199,6 +199,16 @@ def test_order_is_by_branch_then_after_then_name():
     assert in_order(["mixup", "ema"], techniques) == ["mixup", "ema"]  # who is not there is not waited for
 
 
+def test_the_last_of_a_branch_goes_around_all_others_of_it():
+    techniques = known(
+        make("a", "system_centric/model"),
+        make("network", "system_centric/optimization", last=True),
+        make("z", "system_centric/model"),
+        make("y", "system_centric/model", after=["z"]),
+    )
+    assert in_order(techniques, techniques) == ["a", "z", "y", "network"]
+
+
 def test_order_does_not_depend_on_the_order_of_naming_or_finding():
     techniques = known(make("c", after=["d"]), make("a"), make("d", after=["a"]), make("b", "system_centric/data"))
     orders = {
@@ -263,6 +273,13 @@ def test_who_goes_first_is_fixed_by_the_techniques_and_what_they_do_follows():
 
 
 # --- sets ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [0, -3, 2.0, True, "two", 100_000])
+def test_a_number_of_processes_that_cannot_be_is_refused(count):
+    wide = make("wide", body=lambda recipe: recipe.swap(processes=count))
+    with pytest.raises(InvalidTechnique, match=f"wide wants {count!r} processes; it should be a whole number from 1"):
+        compose(TOYS["vectors"](), {"wide": {}}, known(wide))
 
 
 def test_the_empty_set_is_the_baseline():
