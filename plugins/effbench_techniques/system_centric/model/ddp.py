@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
-
 from effbench import Recipe, technique
-from effbench.distributed.data_parallel import UNUSED_PARAMETERS, check_processes, share_batches
+from effbench.distributed.data_parallel import check_processes
+from effbench.distributed.replicas import replicate
 
 
 @technique(
@@ -32,11 +30,4 @@ def ddp(recipe: Recipe, *, processes: int = 2) -> Recipe:
     processes: number of processes; 1 turns it off.
     """
     check_processes("ddp", processes)
-    if processes == 1:
-        return recipe
-    unused = UNUSED_PARAMETERS in recipe.traits
-
-    def place(model: nn.Module) -> nn.Module:
-        return DistributedDataParallel(recipe.placement(model), find_unused_parameters=unused)
-
-    return share_batches(recipe, processes).wrap(placement=place)
+    return recipe if processes == 1 else replicate(recipe, processes)
