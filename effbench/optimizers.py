@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
@@ -82,6 +83,16 @@ def groups_at(optimizer: Optimizer, lr: float) -> list[dict[str, Any]]:
         repeats = 1.0 / (1.0 - group["momentum"]) if isinstance(optimizer, SGD) else 1.0
         groups.append({"params": group["params"], "weight_decay": group["weight_decay"] * group["lr"] * repeats / lr})
     return groups
+
+
+def rate_for_batch(optimizer: Optimizer, growth: float) -> float:
+    """Return the factor on the learning rate for batches `growth` times as large.
+
+    A step of SGD is as long as its gradient, and should stand for `growth` steps (Goyal et al., arXiv:1706.02677); the
+    steps of Adam and its kin are as long as their rate, and take the root (Malladi et al., arXiv:2205.10287).
+    """
+    is_sgd = all(type(member) is SGD for member in getattr(optimizer, "members", (optimizer,)))
+    return growth if is_sgd else math.sqrt(growth)
 
 
 def loss_of(closure: Callable[[], float] | None) -> float | None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import torch
-from torch.optim import SGD
 
 from effbench import Recipe, technique
 from effbench.errors import InvalidTechnique
-from effbench.surgery import members
+from effbench.optimizers import rate_for_batch
 
 _RULES = ("auto", "linear", "sqrt")
 
@@ -59,8 +58,7 @@ def linear_scaling_warmup(recipe: Recipe, *, factor: int = 4, rule: str = "auto"
         raise InvalidTechnique(f"linear_scaling_warmup: warmup is {warmup}; it should be a share from 0, below 1")
     if factor == 1:
         return recipe
-    is_linear = rule == "linear" or (rule == "auto" and steps_by_gradient(recipe))
-    scale = factor if is_linear else math.sqrt(factor)
+    scale = {"linear": float(factor), "sqrt": math.sqrt(factor)}.get(rule) or by_optimizer(recipe, factor)
 
     def scaled(progress: float) -> float:
         grown = min(1.0, progress / warmup) if warmup else 1.0
@@ -69,8 +67,7 @@ def linear_scaling_warmup(recipe: Recipe, *, factor: int = 4, rule: str = "auto"
     return recipe.wrap(batch_size=lambda progress: factor * recipe.batch_size(progress), lr_schedule=scaled)
 
 
-def steps_by_gradient(recipe: Recipe) -> bool:
-    """Tell whether a step is as long as its gradient: SGD, and nothing beside it."""
+def by_optimizer(recipe: Recipe, factor: int) -> float:
+    """Return by how much the rate grows with a batch of `factor` times the size, for the optimizer that there is."""
     with torch.random.fork_rng(devices=[]):
-        optimizer = recipe.optimizer(recipe.model())
-    return all(type(member) is SGD for member in members(optimizer))
+        return rate_for_batch(recipe.optimizer(recipe.model()), factor)
