@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from effbench.trial import Trial
     from effbench.workloads.workload import Workload
 
+# What a hook returns is the plugins' business, so that its own body is empty: hence `empty-body` below.
 hookspec = pluggy.HookspecMarker("effbench")
 hookimpl = pluggy.HookimplMarker("effbench")
 

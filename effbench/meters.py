@@ -76,7 +76,10 @@ def step_aside(training: Training) -> None:
 def peak_of_allocations(profile: torch.profiler.profile) -> int:
     """Return the highest running sum, bytes, of the allocations and releases that a profile saw."""
     held = peak = 0
-    events: list[Any] = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]  # type: ignore[union-attr]
+    assert profile.profiler is not None
+    results = profile.profiler.kineto_results
+    assert results is not None  # for the profile has come to its end
+    events: list[Any] = [e for e in results.events() if e.name() == "[memory]"]
     for event in sorted(events, key=lambda event: event.start_ns()):
         held += event.nbytes()
         peak = max(peak, held)

@@ -21,6 +21,7 @@ from effbench.store import Store
 from effbench.taxonomy import LEAVES
 from effbench.verbs import KINDS, VERBS
 from record_factory import record
+from running import MISBEHAVING
 
 WIDE = Screen(width=120)
 
@@ -290,6 +291,16 @@ def test_a_dry_run_tells_what_comes_first_and_last(capsys: pytest.CaptureFixture
     assert "First it is measured what a step costs, for 2 of them: 3 s or more, once." in plan
     assert "Training, 1 at a time, 1 thread each: about 6 s, and set-up and evaluation on top." in plan
     assert plan.endswith("What cannot end within 1h will not be started.\n")
+
+
+def test_a_dry_run_tells_what_will_be_skipped_and_what_will_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    sets = ["--technique", "broken", "--technique", "unwilling", "--technique", "slow"]
+    plan = shown(capsys, "run", "smoke", "--workload", "toy", "--plugin", str(MISBEHAVING), *sets, "--dry-run")
+    skipped = plan.index("will be skipped")
+    assert "smoke: 8 of 12 trials to run" in plan  # two seeds of six sets
+    assert "broken" not in plan[:skipped]
+    assert "2 will fail\n  toy  broken  ZeroDivisionError: broken at once\n" in plan
+    assert "toy  unwilling" in plan[skipped : plan.index("will fail")]
 
 
 def test_what_needs_no_prices_is_not_calibrated(capsys: pytest.CaptureFixture[str]) -> None:

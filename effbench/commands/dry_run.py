@@ -31,11 +31,14 @@ def dry_run(
     done = store.latest() if there and not fresh else {}
     known = (store.read_json("prices") or {}) if there else {}
     planned = planning.plan(suite, cells, known, done, plugins, settings)
-    todo = [one for one in planned if one.kept is None and not one.cell.refusal]
+    todo = [one for one in planned if one.kept is None and not one.cell.refusal and one.cell.trouble is None]
     kept = sum(one.kept is not None and not one.cell.refusal for one in planned)
     lines = [screen.paint(f"{suite.name}: {len(todo)} of {suite.trials} trials to run", "bold")]
     lines += _trials(todo, screen)
-    lines += _refused([cell for cell in cells if cell.refusal], len(suite.seeds), screen)
+    refused = [(cell, cell.refusal) for cell in cells if cell.refusal]
+    broken = [(cell, cell.trouble.reason) for cell in cells if cell.trouble is not None]
+    lines += _left_out("will be skipped", refused, len(suite.seeds), screen)
+    lines += _left_out("will fail", broken, len(suite.seeds), screen)
     if kept:
         lines += ["", f"{kept} are finished: their records in {store.path} are kept."]
     if unpriced := prices.missing(cells, known, plugins, settings):
@@ -56,9 +59,9 @@ def _trials(todo: Sequence[Planned], screen: Screen) -> list[str]:
     return ["", *columns(rows, screen, title=title, indent=2)] if rows else []
 
 
-def _refused(cells: Sequence[Cell], seeds: int, screen: Screen) -> list[str]:
-    rows = [(cell.workload, cell.label, cell.refusal) for cell in cells]
-    title = screen.paint(f"{len(rows) * seeds} will be skipped", "bold")
+def _left_out(what: str, cells: Sequence[tuple[Cell, str]], seeds: int, screen: Screen) -> list[str]:
+    rows = [(cell.workload, cell.label, why) for cell, why in cells]
+    title = screen.paint(f"{len(rows) * seeds} {what}", "bold")
     return ["", title, *columns(rows, screen, indent=2)] if rows else []
 
 

@@ -37,7 +37,7 @@ def clutter(images: Floats, labels: NDArray[Any], count: int, seed: int) -> tupl
     """Return `count` images (N, 16, 16) made of (M, 8, 8) images in [0, 1], and their labels (N,)."""
     random = np.random.RandomState(seed)
     made = [_clutter(images, labels, CHUNK, random) for _ in range(-(-count // CHUNK))]
-    return tuple(np.concatenate(part)[:count] for part in zip(*made, strict=True))  # type: ignore[return-value]
+    return tuple(np.concatenate(part)[:count] for part in zip(*made, strict=True))  # type: ignore[return-value]  # two parts
 
 
 def _clutter(

@@ -113,7 +113,7 @@ def _from_hub(entry: HubEntry) -> Arrays:
         raise
     except ConnectionError as error:
         raise DataUnavailable(_out_of_reach(entry, unreachable() or str(error))) from error
-    except Exception as error:
+    except Exception as error:  # the library lets through whatever its own libraries raise
         raise DataUnavailable(
             f"data set {entry.name!r} ({entry.repository} on {endpoint()}) could not be loaded; if it asks for a "
             f"login or for terms to be accepted, do so with 'hf auth login' and in a browser. The library says: "

@@ -63,7 +63,7 @@ def run_ranks(size: int, body: Callable[[Group], T], *, device: torch.device = C
             _fork(children, start, body, heard, alive)
             result = start.take_part(0, body, lambda: _check(children, start))
             _wait(children)
-        except Exception as fault:
+        except Exception as fault:  # whatever the ranks' work raises, for another rank may be the cause
             if cause := _cause(start, children):
                 raise cause from fault
             if early := [child.rank for child in children if child.status == 0]:
@@ -95,7 +95,7 @@ class _Start:
             torch.cuda.set_device(rank)
         wire = Wire()
         devices = sorted({"cpu", self.device.type})
-        store = dist.FileStore(str(self.folder / "store"), self.size)  # type: ignore[attr-defined]
+        store = dist.FileStore(str(self.folder / "store"), self.size)  # type: ignore[attr-defined]  # torch's stub lacks it
         try:
             self.meet(partial(store.add, "begin"), check)
             dist.init_process_group(metered.register(wire, devices), store=store, rank=rank, world_size=self.size)
@@ -256,7 +256,7 @@ def _own_excepthook() -> Iterator[None]:
 def _check_device(size: int, device: torch.device) -> None:
     if device.type != "cuda":
         return
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch has no types there
         raise NotApplicable(
             f"{size} processes start by forking, which a process that has used CUDA cannot do; "
             "build the recipe inside the ranks"

@@ -52,7 +52,7 @@ def register(wire: Wire, devices: Sequence[str]) -> str:
 
 def _backend(device: str, store: Any, rank: int, size: int, timeout: timedelta) -> tuple[Any, Any]:
     """Return the kind of torch's backend for a device, and the backend."""
-    place = dist.PrefixStore(f"{device}/", store)  # type: ignore[attr-defined]
+    place = dist.PrefixStore(f"{device}/", store)  # type: ignore[attr-defined]  # torch's stub lacks it
     backend: Any
     if device == "cuda":
         options = dist.ProcessGroupNCCL.Options()

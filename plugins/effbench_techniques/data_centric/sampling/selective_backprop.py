@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import torch
-from torch import nn
 
 from effbench import Batch, Recipe, Training, technique
 from effbench.errors import InvalidTechnique
+from effbench.workloads.evaluation import evaluating
 
 _ROUNDING = 1e-9  # 0.56 * 25 is a little more than 14, and should not keep 15
 
@@ -56,21 +52,9 @@ def selective_backprop(recipe: Recipe, *, keep: float = 0.5, start: float = 0.5,
         kept = min(len(batch), max(2, math.ceil(keep * len(batch) - _ROUNDING)))
         if not start <= training.progress < end:
             return batch
-        with training.extra(), torch.no_grad(), evaluating(training.model):
+        with training.extra(), evaluating(training.model):
             losses = recipe.loss(training.forward(batch.inputs), batch)
             hardest = losses.argsort(descending=True, stable=True)[:kept]
             return batch[hardest.sort().values]
 
     return recipe.wrap(transform=select)
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Put `model` into evaluation mode, then each module back into its own: frozen ones may be in it for good."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode

@@ -34,7 +34,7 @@ def rope(recipe: Recipe, *, base: float = 10_000.0) -> Recipe:
         raise InvalidTechnique(f"rope: base is {base}; it should be a number above 1")
 
     def turning(embed: TokenEmbedding) -> TokenEmbedding:
-        embed.positions = NoPositions(embed.positions.num_embeddings)  # type: ignore[assignment]
+        embed.positions = NoPositions(embed.positions.num_embeddings)  # type: ignore[assignment]  # no table, but called alike
         return embed
 
     otherwise = "rope turns queries and keys by the position of their token, and this model embeds no tokens"

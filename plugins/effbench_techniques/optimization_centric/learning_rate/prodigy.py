@@ -71,7 +71,7 @@ class Prodigy(Optimizer):
         return max(known, default=float(self.param_groups[0]["first"]))
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]  # torch has two
         """Take one step, after `closure`, if there is one; return its loss."""
         loss = loss_of(closure)
         distance = self.distance

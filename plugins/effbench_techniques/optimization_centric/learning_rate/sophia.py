@@ -82,7 +82,7 @@ class Sophia(Optimizer):
         super().__init__(groups, {"lr": lr, "betas": betas, "gamma": gamma, "eps": 1e-12, "weight_decay": 0.0})
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]  # torch has two
         """Take one step, after `closure`, if there is one; return its loss."""
         loss = loss_of(closure)
         for group in self.param_groups:
