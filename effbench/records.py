@@ -120,11 +120,14 @@ class Record:
         """
         if not isinstance(found, dict):
             raise ValueError(f"a record is a JSON object, found {type(found).__name__}")  # noqa: TRY004 - one error for all faults of a line
-        values = {name: value for name, value in found.items() if name in _FIELDS}
-        for name, value in values.items():
-            restored = _number(value) if words and float in _FIELDS[name] else value
-            if not isinstance(restored, _FIELDS[name]):
-                raise ValueError(f"{name} of a record cannot be {value!r}")  # noqa: TRY004 - as above
+        values = {}
+        for name, value in found.items():
+            types = _FIELDS.get(name)
+            if types is None:
+                continue
+            restored = _number(value) if words and float in types else value
+            if type(restored) not in types and not isinstance(restored, types):  # the first alone would refuse a bool
+                raise ValueError(f"{name} of a record cannot be {value!r}")
             values[name] = restored
         try:
             record = cls(**values)

@@ -38,10 +38,9 @@ def caveats(group: Group, measure: Measure, results: Sequence[SetResult]) -> lis
 
 def machine(record: Record) -> str:
     """Return what the record says of the machine, in one line; "" where it says nothing."""
-    found = {key: record.environment.get(key) for key in _MACHINE}
-    cores = f"{found['cores']} cores" if found["cores"] else ""
-    device = found["device"] if found["device"] != "cpu" else ""
-    return ", ".join(str(part) for part in (device, found["processor"], cores, found["system"]) if part)
+    processor, cores, system, device = map(record.environment.get, _MACHINE)
+    parts = (device if device != "cpu" else "", processor, f"{cores} cores" if cores else "", system)
+    return ", ".join(str(part) for part in parts if part)
 
 
 def _few_seeds(group: Group) -> Iterable[str]:

@@ -74,8 +74,11 @@ def in_order(groups: Sequence[Group]) -> list[Group]:
 
 def _by_set(records: Sequence[Record]) -> dict[str, list[Record]]:
     sets: dict[str, dict[int, Record]] = {}
+    names: dict[str, str] = {}  # a set as Python shows it, which is quick -> its canonical text
     for record in records:
-        sets.setdefault(canonical(record.techniques), {})[record.seed] = record
+        shown = repr(record.techniques)
+        name = names.get(shown) or names.setdefault(shown, canonical(record.techniques))
+        sets.setdefault(name, {})[record.seed] = record
     return {name: [found[seed] for seed in sorted(found)] for name, found in sets.items()}
 
 
