@@ -498,6 +498,12 @@ def test_weights_that_are_said_to_be_unequal_must_be_but_not_lost():
     lost = dataclasses.replace(liar, run=untrained)
     assert "as if nothing had been learnt" in laws.LAWS["parallel"](lost)
     assert not isinstance(laws.LAWS["parallel"](lost), Remark)
+    other = dataclasses.replace(case, run=Observation({"its own": torch.ones(1)}, case.run.seen))
+    assert "the models do not have the same weights" in laws.LAWS["parallel"](other)
+    assert not isinstance(laws.LAWS["parallel"](other), Remark)
+    said = dataclasses.replace(other, technique=liar.technique)
+    assert isinstance(laws.LAWS["parallel"](said), Remark)
+    assert laws.LAWS["parallel"](said).endswith(": it pretends")
 
 
 @technique("system_centric/model", **CARD, unequal="chance decides", races=True)

@@ -141,7 +141,8 @@ def parallel(case: Case) -> str | None:
     if _depends_on_the_batch(case.witness.recipe.model()):
         return Remark("not compared: each process has batch statistics or dropout of its own")
     if run.weights.keys() != plain.weights.keys():
-        return difference(run.weights, plain.weights)
+        told = difference(run.weights, plain.weights)
+        return Remark(f"not compared, {told}: {technique.unequal}") if technique.unequal else told
     off = _distance(run.weights, plain.weights) / _distance(plain.weights, plain.seen.initial)
     differ = (
         f"after {STEPS} steps the weights of {case.recipe.processes} processes differ from those of one by {off:.2g} "
