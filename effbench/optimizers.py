@@ -1,14 +1,15 @@
-"""Optimizers as the field sets them up: no weight decay on norms and biases, and several that step as one."""
+"""Optimizers as the field sets them up: no weight decay on norms and biases, and what others are made of."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 
 from effbench.distributed.parts import clip
@@ -28,6 +29,8 @@ NORMS: tuple[type[nn.Module], ...] = (
     nn.LayerNorm,
     nn.RMSNorm,
 )
+
+_RIDGES = (0.0, 1e-12, 1e-9, 1e-6)  # added to a diagonal, one after the other, until eigenvectors are found
 
 
 def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
@@ -114,6 +117,73 @@ def clipped_step(limit: float = 1.0) -> Update:
         step(training)
 
     return update
+
+
+#: (weight with a gradient, its state, its group) -> None: step it, by the gradient, which stays as it is
+Rule = Callable[[nn.Parameter, dict[str, Any], dict[str, Any]], None]
+
+
+class WeightByWeight(Optimizer):
+    """Steps one weight after the other by a rule, those without a gradient left out.
+
+    settings: what every group has, such as `lr` and `betas`, where it does not say otherwise; decay is 0.
+    """
+
+    def __init__(self, groups: list[dict[str, Any]], rule: Rule, **settings: Any) -> None:
+        super().__init__(groups, {"weight_decay": 0.0, **settings})
+        self.rule = rule
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """Take one step, after `closure`, if there is one; return its loss."""
+        loss = loss_of(closure)
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is not None:
+                    self.rule(weight, self.state[weight], group)
+        return loss
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "rule": self.rule}
+
+
+def adam_direction(gradient: Tensor, state: dict[str, Any], betas: tuple[float, float], eps: float) -> Tensor:
+    """Return Adam's step at rate 1, shape of the gradient, and move the means in `state` on."""
+    if "step" not in state:
+        state["step"], state["mean"], state["square"] = 0, torch.zeros_like(gradient), torch.zeros_like(gradient)
+    beta1, beta2 = betas
+    state["step"] += 1
+    state["mean"].lerp_(gradient, 1.0 - beta1)
+    state["square"].lerp_(gradient.square(), 1.0 - beta2)
+    scale = (state["square"] / (1.0 - beta2 ** state["step"])).sqrt_().add_(eps)
+    mean: Tensor = state["mean"] / (1.0 - beta1 ** state["step"])
+    return mean.div_(scale)
+
+
+def eigenvectors(square: Tensor, solve: Callable[[Tensor], Any] = torch.linalg.eigh) -> Tensor:
+    """Return the eigenvectors of a symmetric matrix, (n, n), as columns, that of the largest eigenvalue first.
+
+    Sums of few squares have few directions, and many elements that are exactly zero; on these the solver may fail to
+    converge. So it works in double precision; where it fails even so, a share of the largest element is added to the
+    diagonal, which changes no eigenvector: a millionth of a millionth, then a thousand times and a million times that.
+    They are not numbers where the matrix is not finite.
+
+    Raises:
+        torch.linalg.LinAlgError: `solve` finds none, not even with the largest ridge.
+    """
+    if not (size := float(square.abs().max())) < math.inf:
+        return torch.full_like(square, math.nan)
+    exact = square.double()
+    diagonal = torch.eye(len(square), dtype=exact.dtype, device=exact.device)
+
+    def with_ridge(share: float) -> Tensor:
+        vectors: Tensor = solve(exact + share * size * diagonal).eigenvectors
+        return vectors.flip(1).to(square.dtype)
+
+    for share in _RIDGES[:-1]:
+        with suppress(torch.linalg.LinAlgError):  # type: ignore[attr-defined]
+            return with_ridge(share)
+    return with_ridge(_RIDGES[-1])
 
 
 class Together(Optimizer):

@@ -2,16 +2,22 @@ import pytest
 import torch
 
 from effbench.errors import InvalidTechnique
-from effbench_techniques.optimization_centric.learning_rate.adan import Adan, adan
+from effbench.optimizers import WeightByWeight
+from effbench_techniques.optimization_centric.learning_rate.adan import adan, adan_step
 from own_optimizer import keeps_the_groups, steps, trains_and_excludes_others
 from toy import vectors
 
 B1, B2, B3 = 0.02, 0.08, 0.01  # as the paper writes them: shares that are new
 
 
+def make_adan(parameters, lr: float, betas: tuple[float, float, float], decay: float = 0.0) -> WeightByWeight:
+    groups = [{"params": parameters, "weight_decay": decay}]
+    return WeightByWeight(groups, adan_step, lr=lr, betas=betas, eps=1e-8)
+
+
 def test_it_equals_the_paper_line_by_line() -> None:
     def make(parameters):
-        return Adan([{"params": parameters, "weight_decay": 0.3}], 0.1, (1 - B1, 1 - B2, 1 - B3))
+        return make_adan(parameters, 0.1, (1 - B1, 1 - B2, 1 - B3), 0.3)
 
     theta = former = None
     m = v = n = 0.0
@@ -31,14 +37,14 @@ def test_it_equals_the_paper_line_by_line() -> None:
 def test_the_first_step_moves_every_weight_by_the_rate() -> None:
     weight = torch.nn.Parameter(torch.zeros(5))
     weight.grad = torch.randn(5)
-    Adan([{"params": [weight]}], 0.01, (0.98, 0.92, 0.99)).step()
+    make_adan([weight], 0.01, (0.98, 0.92, 0.99)).step()
     torch.testing.assert_close(weight.detach(), -0.01 * weight.grad.sign(), rtol=0, atol=1e-7)
 
 
 def test_it_agrees_with_another_implementation() -> None:
     theirs = pytest.importorskip("pytorch_optimizer").Adan
     other = None
-    for before, gradient, rate, weight, _ in steps(lambda p: Adan([{"params": p}], 0.1, (0.98, 0.92, 0.99)), 3, 4):
+    for before, gradient, rate, weight, _ in steps(lambda p: make_adan(p, 0.1, (0.98, 0.92, 0.99)), 3, 4):
         if other is None:
             other = torch.nn.Parameter(before.clone())
             optimizer = theirs([other], lr=0.1)

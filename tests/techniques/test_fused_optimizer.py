@@ -55,5 +55,5 @@ def test_it_stays_fused_when_the_model_grows() -> None:
 
 
 def test_it_refuses_an_optimizer_without_a_fused_kernel() -> None:
-    with pytest.raises(NotApplicable, match="Lion has no fused kernel"):
+    with pytest.raises(NotApplicable, match="lion_step has no fused kernel"):
         compose(vectors(), {"lion": {}, "fused_optimizer": {}}, KNOWN)

@@ -2,14 +2,19 @@ import pytest
 import torch
 
 from effbench.errors import InvalidTechnique
-from effbench_techniques.optimization_centric.large_batch.lamb import Lamb, lamb
+from effbench.optimizers import WeightByWeight
+from effbench_techniques.optimization_centric.large_batch.lamb import lamb, lamb_step
 from own_optimizer import keeps_the_groups, steps, trains_and_excludes_others
 from toy import begun, vectors
 
 
+def optimizer(parameters, decay: float, **settings) -> WeightByWeight:
+    return WeightByWeight([{"params": parameters, "weight_decay": decay}], lamb_step, eps=1e-6, **settings)
+
+
 def test_it_equals_the_paper_line_by_line() -> None:
     def make(parameters):
-        return Lamb([{"params": parameters, "weight_decay": 0.3}], 0.1, (0.9, 0.99), 2.0)
+        return optimizer(parameters, 0.3, lr=0.1, betas=(0.9, 0.99), limit=2.0)
 
     x, m, v = None, 0.0, 0.0
     for t, (before, gradient, eta, weight, _) in enumerate(steps(make, 3, 4), 1):
@@ -26,7 +31,7 @@ def test_it_equals_the_paper_line_by_line() -> None:
 def test_where_the_ratio_is_one_it_is_adamw() -> None:
     ours = torch.nn.Parameter(torch.randn(50))  # one dimension
     theirs = torch.nn.Parameter(ours.detach().clone())
-    mine = Lamb([{"params": [ours], "weight_decay": 0.1}], 0.01, (0.9, 0.999), 10.0)
+    mine = optimizer([ours], 0.1, lr=0.01, betas=(0.9, 0.999), limit=10.0)
     adamw = torch.optim.AdamW([theirs], lr=0.01, weight_decay=0.1, eps=1e-6)
     for _ in range(20):
         ours.grad = torch.randn(50)

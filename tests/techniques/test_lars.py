@@ -2,14 +2,20 @@ import pytest
 import torch
 
 from effbench.errors import InvalidTechnique
-from effbench_techniques.optimization_centric.large_batch.lars import Lars, lars
+from effbench.optimizers import WeightByWeight
+from effbench_techniques.optimization_centric.large_batch.lars import lars, lars_step
 from own_optimizer import steps, trains_and_excludes_others
 from toy import begun, images, vectors
 
 
+def optimizer(parameters, decay: float, lr: float) -> WeightByWeight:
+    groups = [{"params": parameters, "weight_decay": decay}]
+    return WeightByWeight(groups, lars_step, lr=lr, momentum=0.9, trust=0.02)
+
+
 def test_it_equals_the_paper_line_by_line() -> None:
     def make(parameters):
-        return Lars([{"params": parameters, "weight_decay": 0.3}], 0.5, 0.9, 0.02)
+        return optimizer(parameters, 0.3, lr=0.5)
 
     w, v = None, 0.0
     for before, gradient, rate, weight, _ in steps(make, 3, 4):
@@ -24,7 +30,7 @@ def test_it_equals_the_paper_line_by_line() -> None:
 def test_where_the_ratio_is_one_it_is_sgd() -> None:
     ours = torch.nn.Parameter(torch.randn(50))  # one dimension
     theirs = torch.nn.Parameter(ours.detach().clone())
-    mine = Lars([{"params": [ours], "weight_decay": 0.1}], 0.1, 0.9, 0.02)
+    mine = optimizer([ours], 0.1, lr=0.1)
     sgd = torch.optim.SGD([theirs], lr=0.1, momentum=0.9, weight_decay=0.1)
     for _ in range(20):
         ours.grad = torch.randn(50)

@@ -1,17 +1,19 @@
 import pytest
 import torch
 
-from effbench.errors import Conflict, InvalidTechnique
-from effbench.techniques import compose, technique
-from effbench_techniques.optimization_centric.learning_rate.lion import Lion, lion
-from toy import begun, flat, images, run, same, tokens, vectors
+from effbench.errors import InvalidTechnique
+from effbench.optimizers import WeightByWeight
+from effbench_techniques.optimization_centric.learning_rate.lion import lion, lion_step
+from own_optimizer import keeps_the_groups, trains_and_excludes_others
+from toy import begun, flat, vectors
 
 
 def test_it_equals_the_paper_line_by_line() -> None:
     random = torch.Generator().manual_seed(0)
     weight = torch.nn.Parameter(torch.randn(3, 4, generator=random))
     w, m = weight.detach().clone(), torch.zeros(3, 4)
-    optimizer = Lion([{"params": [weight], "weight_decay": 0.3}], 0.01, (0.9, 0.99))
+    groups = [{"params": [weight], "weight_decay": 0.3}]
+    optimizer = WeightByWeight(groups, lion_step, lr=0.01, betas=(0.9, 0.99))
     for step in range(30):
         g = torch.randn(3, 4, generator=random)
         lr = 0.01 / (step + 1)
@@ -37,27 +39,9 @@ def test_every_weight_moves_by_the_rate() -> None:
     torch.testing.assert_close((flat(training.model) - before).abs(), torch.full_like(before, 0.01), rtol=0, atol=1e-7)
 
 
-def test_groups_and_strength_of_decay_are_the_baselines() -> None:
-    for make in (vectors, images, tokens):
-        ours = begun(lion.apply(make(), {"lr": 1e-3})).optimizer
-        theirs = begun(make()).optimizer
-        for group, baseline in zip(ours.param_groups, theirs.param_groups, strict=True):
-            assert [p.shape for p in group["params"]] == [p.shape for p in baseline["params"]]
-            assert group["lr"] * group["weight_decay"] == pytest.approx(baseline["lr"] * baseline["weight_decay"])
-            assert group["initial_lr"] == 1e-3
-
-
-def test_it_trains_from_the_same_start_and_excludes_other_optimizers() -> None:
-    assert same(begun(lion.apply(vectors(), {})).model, begun(vectors()).model)
-    trained = run(lion.apply(vectors(), {"lr": 0.02}), 100)
-    assert float(trained.losses.mean()) < float(run(vectors(), 1).losses.mean()) - 0.1
-
-    @technique("optimization_centric/learning_rate", paper="-", claim="-")
-    def another(recipe):
-        return recipe.swap(optimizer=recipe.optimizer)
-
-    with pytest.raises(Conflict, match="optimizer"):
-        compose(vectors(), {"lion": {}, "another": {}}, {"lion": lion, "another": another})
+def test_groups_are_the_baselines_and_it_trains_and_excludes_other_optimizers() -> None:
+    keeps_the_groups(lion)
+    trains_and_excludes_others(lion)
 
 
 @pytest.mark.parametrize("options", [{"lr": 0.0}, {"lr": float("inf")}, {"beta1": 1.0}, {"beta2": -0.1}])

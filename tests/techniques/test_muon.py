@@ -7,9 +7,9 @@ from torch import nn
 from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.surgery import operate
 from effbench.techniques import compose
-from effbench_techniques.optimization_centric.learning_rate.lion import Lion, lion
+from effbench_techniques.optimization_centric.learning_rate.lion import lion, lion_step
 from effbench_techniques.optimization_centric.learning_rate.muon import Muon, as_matrix, hidden_matrices, muon
-from toy import begun, flat, run, same, tokens, vectors
+from toy import begun, flat, images, run, same, tokens, vectors
 
 
 class Matrices(nn.Module):
@@ -67,6 +67,8 @@ def test_hidden_matrices_go_to_muon_and_the_rest_stays_with_the_baseline() -> No
     (group,) = ours.param_groups
     assert group["lr"] * group["weight_decay"] == pytest.approx(3e-3 * 0.1)
     assert [g["lr"] for g in rest.param_groups] == [3e-3, 3e-3]
+    (group,) = begun(muon.apply(images(), {"lr": 0.1})).optimizer.members[0].param_groups
+    assert group["lr"] * group["weight_decay"] == pytest.approx(0.05 * 5e-4 / (1.0 - 0.9))  # as momentum repeats it
 
 
 def test_rates_follow_the_schedule_and_training_works() -> None:
@@ -123,7 +125,9 @@ def test_momentum_follows_when_the_model_grows() -> None:
 def test_lion_may_be_the_optimizer_of_the_rest() -> None:
     both, order = compose(tokens(), {"muon": {}, "lion": {}}, {"muon": muon, "lion": lion})
     assert order == ["lion", "muon"]
-    assert [type(member) for member in begun(both).optimizer.members] == [Muon, Lion]
+    first, rest = begun(both).optimizer.members
+    assert isinstance(first, Muon)
+    assert rest.rule is lion_step
 
 
 def test_it_says_why_it_does_not_apply() -> None:

@@ -10,6 +10,7 @@ from effbench.techniques import compose
 from effbench_techniques.optimization_centric.learning_rate.lion import lion
 from effbench_techniques.optimization_centric.learning_rate.muon import muon
 from effbench_techniques.optimization_centric.learning_rate.schedule_free import schedule_free
+from own_optimizer import keeps_the_groups
 from toy import CLASSES, begun, flat, images, recipe, run, same, state, tokens, vectors
 
 pytest.importorskip("schedulefree")
@@ -115,12 +116,7 @@ def test_the_average_goes_on_when_the_model_grows() -> None:
 
 
 def test_groups_and_strength_of_decay_are_the_baselines() -> None:
-    for make in (vectors, images, tokens):
-        ours = begun(schedule_free.apply(make(), {"lr": 1e-2})).optimizer
-        theirs = begun(make()).optimizer
-        for group, baseline in zip(ours.param_groups, theirs.param_groups, strict=True):
-            assert [p.shape for p in group["params"]] == [p.shape for p in baseline["params"]]
-            assert group["lr"] * group["weight_decay"] == pytest.approx(baseline["lr"] * baseline["weight_decay"])
+    keeps_the_groups(schedule_free)
 
 
 @pytest.mark.parametrize("other", [lion, muon])

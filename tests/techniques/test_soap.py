@@ -3,18 +3,24 @@ import torch
 
 from effbench import optimizers
 from effbench.errors import InvalidTechnique
+from effbench.optimizers import WeightByWeight
 from effbench.techniques import compose
 from effbench_techniques.data_centric.curriculum.progressive_resizing import progressive_resizing
-from effbench_techniques.optimization_centric.learning_rate.soap import Soap, eigenvectors, refresh, soap
+from effbench_techniques.optimization_centric.learning_rate.soap import refresh, soap, soap_step
 from own_optimizer import keeps_the_groups, steps, trains_and_excludes_others
 from toy import flat, images, run, tokens, vectors
+
+
+def optimizer(parameters, lr: float, betas: tuple[float, float], interval: int, decay: float = 0.0) -> WeightByWeight:
+    settings = {"lr": lr, "betas": betas, "eps": 1e-8, "interval": interval, "largest": 10}
+    return WeightByWeight([{"params": parameters, "weight_decay": decay}], soap_step, **settings)
 
 
 def test_it_equals_the_paper_line_by_line() -> None:
     beta1, beta2, f = 0.9, 0.8, 3
 
     def make(parameters):
-        return Soap([{"params": parameters, "weight_decay": 0.3}], 0.1, (beta1, beta2), interval=f, largest=10)
+        return optimizer(parameters, 0.1, (beta1, beta2), f, decay=0.3)
 
     for t, (before, gradient, eta, weight, _) in enumerate(steps(make, 3, 5)):
         g = gradient.double()
@@ -68,69 +74,22 @@ def test_the_bases_are_orthogonal_and_of_each_side_that_is_not_too_long(make) ->
 
 
 def test_in_the_eigenbasis_the_spread_becomes_diagonal() -> None:
-    taken = list(steps(lambda p: Soap([{"params": p}], 0.01, (0.9, 0.99), interval=1, largest=10), 4, 4))
-    optimizer = taken[-1][-1]
-    (state,) = optimizer.state.values()
+    taken = list(steps(lambda p: optimizer(p, 0.01, (0.9, 0.99), 1), 4, 4))
+    (state,) = taken[-1][-1].state.values()
     for spread, basis in zip(state["spread"], state["basis"], strict=True):
         inside = basis.T @ spread @ basis
         off = inside - torch.diag(inside.diagonal())
         assert float(off.norm() / inside.norm()) < 0.1
 
 
-def sparse_square(seed: int) -> torch.Tensor:
-    """G' G of kernels of 3x3 that saw images of one pixel: 16 of 144 rows and columns are not zero."""
-    gradient = torch.zeros(32, 16, 9)
-    gradient[:, :, 4] = torch.randn(32, 16, generator=torch.Generator().manual_seed(seed))
-    return gradient.flatten(1).T @ gradient.flatten(1)
-
-
-def test_eigenvectors_are_found_where_most_of_a_matrix_is_zero() -> None:
-    for seed in range(20):
-        spread = sparse_square(seed)
-        basis = eigenvectors(spread)
-        torch.testing.assert_close(basis.T @ basis, torch.eye(144), rtol=0, atol=1e-6)
-        inside = basis.T @ spread @ basis
-        values = inside.diagonal()
-        assert float((inside - torch.diag(values)).abs().max() / values[0]) < 1e-6
-        assert torch.equal(values[:16].argsort(descending=True), torch.arange(16))
-
-
-def stubborn(failures: int, tried: list[torch.Tensor]):
-    """A solver that fails to converge so many times, and notes what it was given."""
-
-    def solve(matrix: torch.Tensor):
-        tried.append(matrix)
-        if len(tried) <= failures:
-            raise torch.linalg.LinAlgError("failed to converge")
-        return torch.linalg.eigh(matrix)
-
-    return solve
-
-
-def test_where_the_solver_fails_a_ridge_is_added_and_no_eigenvector_changes() -> None:
-    spread = torch.diag(torch.tensor([3.0, 2.0, 1.0, 0.5]))
-    spread[0, 1] = spread[1, 0] = 0.7
-    for failures, ridge in enumerate((0.0, 1e-12, 1e-9, 1e-6)):
-        tried: list[torch.Tensor] = []
-        found = eigenvectors(spread, stubborn(failures, tried))
-        assert [matrix.dtype for matrix in tried] == [torch.float64] * (failures + 1)
-        added = tried[-1] - spread.double()
-        torch.testing.assert_close(added, 3.0 * ridge * torch.eye(4).double(), rtol=1e-3, atol=0)
-        torch.testing.assert_close(found.abs(), eigenvectors(spread).abs(), rtol=0, atol=1e-6)
-    tried = []
-    with pytest.raises(torch.linalg.LinAlgError, match="failed to converge"):
-        eigenvectors(spread, stubborn(99, tried))
-    assert len(tried) == 4
-
-
 def test_a_gradient_that_is_not_finite_makes_the_weights_so() -> None:
     for fault in (torch.nan, torch.inf):
         weight = torch.nn.Parameter(torch.ones(3, 4))
-        optimizer = Soap([{"params": [weight]}], 0.1, (0.9, 0.9), interval=1, largest=10)
+        ours = optimizer([weight], 0.1, (0.9, 0.9), 1)
         for _ in range(2):
             weight.grad = torch.ones(3, 4)
             weight.grad[1, 2] = fault
-            optimizer.step()
+            ours.step()
         assert weight.isnan().all()
 
 

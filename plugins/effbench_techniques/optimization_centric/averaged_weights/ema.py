@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from effbench import Recipe, Training, technique
+from effbench.averages import holding, tensors_of
 from effbench.errors import InvalidTechnique
 
 
@@ -50,12 +50,7 @@ def ema(recipe: Recipe, *, half_life: float = 0.02) -> Recipe:
         average = training.kept.get("ema")
         if average is None or average["generation"] != training.generation:
             return recipe.eval_model(training)
-        own = {name: tensor.clone() for name, tensor in tensors_of(training.model).items()}
-        try:
-            hold(training.model, average["tensors"])
-            return copy.deepcopy(recipe.eval_model(training))
-        finally:
-            hold(training.model, own)
+        return holding(average["tensors"], training, recipe.eval_model)
 
     return recipe.wrap(update=update, eval_model=averaged)
 
@@ -79,15 +74,3 @@ def remember(training: Training, half_life: float) -> None:
             average["tensors"][name].lerp_(tensor, 1.0 - decay)
         else:
             average["tensors"][name].copy_(tensor)
-
-
-def tensors_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return all parameters and buffers by name, each once, without gradients."""
-    return {name: tensor.detach() for name, tensor in [*model.named_parameters(), *model.named_buffers()]}
-
-
-@torch.no_grad()
-def hold(model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Write tensors into the model, by name."""
-    for name, tensor in tensors_of(model).items():
-        tensor.copy_(tensors[name])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from torch.optim import Optimizer
 
 from effbench import Recipe, technique
 from effbench.errors import InvalidTechnique
-from effbench.optimizers import groups_at, loss_of
+from effbench.optimizers import WeightByWeight, adam_direction, groups_at
 
 
 @technique(
@@ -46,43 +45,19 @@ def lamb(recipe: Recipe, *, lr: float = 2e-2, beta1: float = 0.9, beta2: float =
         raise InvalidTechnique(f"lamb: limit is {limit}; it should be a norm above 0")
 
     def build(model: nn.Module) -> Optimizer:
-        return Lamb(groups_at(recipe.optimizer(model), lr), lr, (beta1, beta2), limit)
+        groups = groups_at(recipe.optimizer(model), lr)
+        return WeightByWeight(groups, lamb_step, lr=lr, betas=(beta1, beta2), eps=1e-6, limit=limit)
 
     return recipe.swap(optimizer=build)
 
 
-class Lamb(Optimizer):
-    """Adam with a trust ratio for each layer."""
-
-    def __init__(self, groups: list[dict[str, Any]], lr: float, betas: tuple[float, float], limit: float) -> None:
-        super().__init__(groups, {"lr": lr, "betas": betas, "limit": limit, "eps": 1e-6, "weight_decay": 0.0})
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Take one step, after `closure`, if there is one; return its loss."""
-        loss = loss_of(closure)
-        for group in self.param_groups:
-            for weight in group["params"]:
-                if weight.grad is None:
-                    continue
-                change = direction(weight.grad, self.state[weight], group["betas"], group["eps"])
-                change.add_(weight, alpha=group["weight_decay"])
-                trust = ratio(weight, change, group["limit"]) if weight.ndim > 1 else 1.0
-                weight.sub_(change.mul_(trust), alpha=group["lr"])
-        return loss
-
-
-def direction(gradient: Tensor, state: dict[str, Any], betas: tuple[float, float], eps: float) -> Tensor:
-    """Return Adam's step at rate 1, and move the means in `state` on."""
-    if not state:
-        state["step"], state["mean"], state["square"] = 0, torch.zeros_like(gradient), torch.zeros_like(gradient)
-    beta1, beta2 = betas
-    state["step"] += 1
-    state["mean"].lerp_(gradient, 1.0 - beta1)
-    state["square"].lerp_(gradient.square(), 1.0 - beta2)
-    scale = (state["square"] / (1.0 - beta2 ** state["step"])).sqrt_().add_(eps)
-    mean: Tensor = state["mean"] / (1.0 - beta1 ** state["step"])
-    return mean.div_(scale)
+def lamb_step(weight: nn.Parameter, state: dict[str, Any], group: dict[str, Any]) -> None:
+    """Step a weight by Adam's direction and decay, scaled to its norm where it is no vector."""
+    assert weight.grad is not None
+    change = adam_direction(weight.grad, state, group["betas"], group["eps"])
+    change.add_(weight, alpha=group["weight_decay"])
+    trust = ratio(weight, change, group["limit"]) if weight.ndim > 1 else 1.0
+    weight.sub_(change.mul_(trust), alpha=group["lr"])
 
 
 def ratio(weight: Tensor, change: Tensor, limit: float) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from torch.optim import Optimizer
 
 from effbench import Recipe, technique
 from effbench.errors import InvalidTechnique
-from effbench.optimizers import groups_at, loss_of
+from effbench.optimizers import WeightByWeight, groups_at
 
 
 @technique(
@@ -47,35 +46,21 @@ def lars(recipe: Recipe, *, lr: float = 1.0, momentum: float = 0.9, trust: float
         groups = groups_at(recipe.optimizer(model), lr)
         for group in groups:
             group["weight_decay"] *= 1.0 - momentum  # which repeats it
-        return Lars(groups, lr, momentum, trust)
+        return WeightByWeight(groups, lars_step, lr=lr, momentum=momentum, trust=trust)
 
     return recipe.swap(optimizer=build)
 
 
-class Lars(Optimizer):
-    """SGD with momentum and a trust ratio for each layer."""
-
-    def __init__(self, groups: list[dict[str, Any]], lr: float, momentum: float, trust: float) -> None:
-        super().__init__(groups, {"lr": lr, "momentum": momentum, "trust": trust, "weight_decay": 0.0})
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Take one step, after `closure`, if there is one; return its loss."""
-        loss = loss_of(closure)
-        for group in self.param_groups:
-            decay = group["weight_decay"]
-            for weight in group["params"]:
-                if weight.grad is None:
-                    continue
-                pull = weight.grad.add(weight, alpha=decay)
-                if weight.ndim > 1:
-                    pull.mul_(ratio(weight, weight.grad, decay, group["trust"]))
-                state = self.state[weight]
-                if "momentum" not in state:
-                    state["momentum"] = torch.zeros_like(weight)
-                state["momentum"].mul_(group["momentum"]).add_(pull)
-                weight.sub_(state["momentum"], alpha=group["lr"])
-        return loss
+def lars_step(weight: nn.Parameter, state: dict[str, Any], group: dict[str, Any]) -> None:
+    """Step a weight by the running sum of its gradients, each scaled to its norm where it is no vector."""
+    assert weight.grad is not None
+    pull = weight.grad.add(weight, alpha=group["weight_decay"])
+    if weight.ndim > 1:
+        pull.mul_(ratio(weight, weight.grad, group["weight_decay"], group["trust"]))
+    if not state:
+        state["momentum"] = torch.zeros_like(weight)
+    state["momentum"].mul_(group["momentum"]).add_(pull)
+    weight.sub_(state["momentum"], alpha=group["lr"])
 
 
 def ratio(weight: Tensor, gradient: Tensor, decay: float, trust: float) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from torch.optim import Optimizer
 
 from effbench import Recipe, technique
 from effbench.errors import InvalidTechnique
-from effbench.optimizers import groups_at, loss_of
+from effbench.optimizers import WeightByWeight, groups_at
 
 
 @technique(
@@ -44,27 +43,17 @@ def adan(recipe: Recipe, *, lr: float = 2e-2, beta1: float = 0.98, beta2: float 
             raise InvalidTechnique(f"adan: {name} is {beta}; it should be 0 or more, and below 1")
 
     def build(model: nn.Module) -> Optimizer:
-        return Adan(groups_at(recipe.optimizer(model), lr), lr, (beta1, beta2, beta3))
+        groups = groups_at(recipe.optimizer(model), lr)
+        return WeightByWeight(groups, adan_step, lr=lr, betas=(beta1, beta2, beta3), eps=1e-8)
 
     return recipe.swap(optimizer=build)
 
 
-class Adan(Optimizer):
-    """Adaptive Nesterov momentum with proximal weight decay."""
-
-    def __init__(self, groups: list[dict[str, Any]], lr: float, betas: tuple[float, float, float]) -> None:
-        super().__init__(groups, {"lr": lr, "betas": betas, "eps": 1e-8, "weight_decay": 0.0})
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Take one step, after `closure`, if there is one; return its loss."""
-        loss = loss_of(closure)
-        for group in self.param_groups:
-            for weight in group["params"]:
-                if weight.grad is not None:
-                    change = direction(weight.grad, self.state[weight], group["betas"], group["eps"])
-                    weight.sub_(change, alpha=group["lr"]).div_(1.0 + group["lr"] * group["weight_decay"])
-        return loss
+def adan_step(weight: nn.Parameter, state: dict[str, Any], group: dict[str, Any]) -> None:
+    """Step a weight, with proximal decay."""
+    assert weight.grad is not None
+    change = direction(weight.grad, state, group["betas"], group["eps"])
+    weight.sub_(change, alpha=group["lr"]).div_(1.0 + group["lr"] * group["weight_decay"])
 
 
 def direction(gradient: Tensor, state: dict[str, Any], betas: tuple[float, float, float], eps: float) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from torch.optim import Optimizer
 
 from effbench import Recipe, technique
 from effbench.errors import InvalidTechnique
+from effbench.optimizers import WeightByWeight, groups_at
 
 
 @technique(
@@ -23,8 +23,8 @@ def lion(recipe: Recipe, *, lr: float = 2e-3, beta1: float = 0.9, beta2: float =
     """Move every weight by the same amount, in the direction of the sign of its momentum.
 
     The direction is the sign of `beta1 * momentum + (1 - beta1) * gradient`; the momentum then moves on with `beta2`.
-    The parameter groups are the baseline's, and so is what weight decay takes from a weight in a step, rate times
-    decay. The rate should be 3 to 10 times smaller than AdamW's, as the paper advises.
+    The parameter groups are the baseline's, and so is what weight decay takes from a weight in a step. The rate should
+    be 3 to 10 times smaller than AdamW's, as the paper advises.
 
     When it helps: pre-training with large batches, by the paper; it keeps one tensor per weight where AdamW keeps two.
     When it does not: no gain or a loss for BERT and T5 against a baseline whose rate has decayed (Kaddour et al., No
@@ -42,36 +42,17 @@ def lion(recipe: Recipe, *, lr: float = 2e-3, beta1: float = 0.9, beta2: float =
             raise InvalidTechnique(f"lion: {name} is {beta}; it should be 0 or more, and below 1")
 
     def build(model: nn.Module) -> Optimizer:
-        baseline = recipe.optimizer(model).param_groups
-        groups = [{"params": g["params"], "weight_decay": g["weight_decay"] * g["lr"] / lr} for g in baseline]
-        return Lion(groups, lr, (beta1, beta2))
+        return WeightByWeight(groups_at(recipe.optimizer(model), lr), lion_step, lr=lr, betas=(beta1, beta2))
 
     return recipe.swap(optimizer=build)
 
 
-class Lion(Optimizer):
-    """Sign descent with interpolated momentum and decoupled weight decay."""
-
-    def __init__(self, groups: list[dict[str, Any]], lr: float, betas: tuple[float, float]) -> None:
-        super().__init__(groups, {"lr": lr, "betas": betas, "weight_decay": 0.0})
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """Take one step, after `closure`, if there is one; return its loss."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        for group in self.param_groups:
-            lr, (beta1, beta2) = group["lr"], group["betas"]
-            for weight in group["params"]:
-                if weight.grad is None:
-                    continue
-                state = self.state[weight]
-                if "momentum" not in state:
-                    state["momentum"] = torch.zeros_like(weight)
-                momentum = state["momentum"]
-                weight.mul_(1.0 - lr * group["weight_decay"])
-                weight.sub_(momentum.lerp(weight.grad, 1.0 - beta1).sign_(), alpha=lr)
-                momentum.lerp_(weight.grad, 1.0 - beta2)
-        return loss
+def lion_step(weight: nn.Parameter, state: dict[str, Any], group: dict[str, Any]) -> None:
+    """Step a weight by the sign of its interpolated momentum, with decoupled decay."""
+    assert weight.grad is not None
+    if not state:
+        state["momentum"] = torch.zeros_like(weight)
+    lr, momentum, (beta1, beta2) = group["lr"], state["momentum"], group["betas"]
+    weight.mul_(1.0 - lr * group["weight_decay"])
+    weight.sub_(momentum.lerp(weight.grad, 1.0 - beta1).sign_(), alpha=lr)
+    momentum.lerp_(weight.grad, 1.0 - beta2)

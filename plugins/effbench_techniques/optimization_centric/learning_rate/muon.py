@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from effbench import Recipe, technique
 from effbench.errors import InvalidTechnique, NotApplicable
-from effbench.optimizers import Together
+from effbench.optimizers import Together, groups_at
 
 
 @technique(
@@ -50,11 +50,11 @@ def muon(recipe: Recipe, *, lr: float = 0.02, momentum: float = 0.95) -> Recipe:
     def build(model: nn.Module) -> Optimizer:
         rest = recipe.optimizer(model)
         hidden, groups = hidden_matrices(model), []
-        for group in rest.param_groups:
+        for group, at_rate in zip(rest.param_groups, groups_at(rest, lr), strict=True):
             matrices = [weight for weight in group["params"] if weight in hidden]
             group["params"] = [weight for weight in group["params"] if weight not in hidden]
             if matrices:
-                groups.append({"params": matrices, "weight_decay": group["weight_decay"] * group["lr"] / lr})
+                groups.append({**at_rate, "params": matrices})
         return Together(Muon(groups, lr=lr, momentum=momentum), rest)
 
     return recipe.wrap(optimizer=build)

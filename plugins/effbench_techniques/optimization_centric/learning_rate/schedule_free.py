@@ -6,17 +6,16 @@ import copy
 import math
 from typing import Any, Literal
 
-import torch
 from schedulefree import AdamWScheduleFree
 from torch import nn
 from torch.optim import Optimizer
-from torch.optim.swa_utils import update_bn
 
 from effbench import Recipe, Training, technique
+from effbench.averages import renew_statistics
 from effbench.errors import InvalidTechnique
+from effbench.optimizers import groups_at
 from effbench.recipe import Schedule
 
-_BATCHES = 20  # over which BatchNorm's statistics are taken anew before an evaluation
 _COUNTS = ("k", "weight_sum", "lr_max")  # what schedulefree keeps by group: steps, sum of the averaging weights, peak
 
 
@@ -52,8 +51,7 @@ def schedule_free(recipe: Recipe, *, lr: float = 1e-2, momentum: float = 0.9, wa
         raise InvalidTechnique(f"schedule_free: warmup is {warmup}; it should be a share from 0 (none), below 1")
 
     def build(model: nn.Module) -> Optimizer:
-        baseline = recipe.optimizer(model).param_groups
-        groups = [{"params": g["params"], "weight_decay": g["weight_decay"] * g["lr"] / lr} for g in baseline]
+        groups = groups_at(recipe.optimizer(model), lr)
         optimizer: Optimizer = AdamWScheduleFree(groups, lr=lr, betas=(momentum, 0.999))
         switch(optimizer, "train")
         return optimizer
@@ -109,14 +107,3 @@ def carry_counts(training: Training) -> None:
                 # zero, corrected for as many steps as the others took, would make that step far too long.
                 state["z"] = weight.detach().clone()
                 state["exp_avg_sq"] = weight.grad.square() * (1.0 - group["betas"][1] ** group["k"])
-
-
-def renew_statistics(model: nn.Module, recipe: Recipe, training: Training) -> None:
-    """Take BatchNorm's statistics anew, over the same examples every time, and without a random number of training."""
-    count = len(training.recipe.dataset)
-    positions = torch.randperm(count, generator=torch.Generator().manual_seed(0))
-    size = min(count, recipe.batch_size(1.0))
-    chunks = torch.split(positions[: min(_BATCHES, count // size) * size], size)
-    device = next(model.parameters()).device
-    with torch.no_grad(), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        update_bn((recipe.loader(chunk, training).inputs for chunk in chunks), model)

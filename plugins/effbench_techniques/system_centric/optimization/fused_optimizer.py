@@ -29,7 +29,7 @@ def fused_optimizer(recipe: Recipe) -> Recipe:
     with torch.random.fork_rng(devices=[]):
         optimizer = recipe.optimizer(recipe.model())
     if not fusible(optimizer):
-        kinds = " and ".join(sorted({type(member).__name__ for member in members(optimizer)}))
+        kinds = " and ".join(sorted({getattr(member, "rule", type(member)).__name__ for member in members(optimizer)}))
         raise NotApplicable(f"fused_optimizer: {kinds} has no fused kernel")
 
     def build(model: nn.Module) -> Optimizer:
