@@ -42,10 +42,11 @@ class Mailbox:
 
     ranks: the rank of each device.
     last: the number of the last stage.
+    group: processes that nobody else sends messages in, where some are under way between steps; None for all.
     """
 
-    def __init__(self, ranks: Sequence[int], device: int, last: int) -> None:
-        self.ranks, self.device, self.last = ranks, device, last
+    def __init__(self, ranks: Sequence[int], device: int, last: int, group: dist.ProcessGroup | None = None) -> None:
+        self.ranks, self.device, self.last, self.group = ranks, device, last, group
         self._announced: list[deque[Message]] = [deque() for _ in ranks]
         self._kept: dict[Message, Tensor] = {}
         self._leaving: list[tuple[dist.Work, Tensor]] = []
@@ -70,14 +71,14 @@ class Mailbox:
 
     def receive(self, empty: Tensor, sender: int) -> Tensor:
         """Fill `empty` with the next tensor that a device sends; return it."""
-        dist.recv(empty, self.ranks[sender])
+        dist.recv(empty, self.ranks[sender], group=self.group)
         return empty
 
     def send(self, tensor: Tensor, receiver: int) -> None:
         """Send a tensor, and go on at once; it must not be changed."""
         self._leaving = [(work, sent) for work, sent in self._leaving if not work.is_completed()]
         sent = tensor.detach().contiguous()
-        work = dist.isend(sent, self.ranks[receiver])
+        work = dist.isend(sent, self.ranks[receiver], group=self.group)
         assert work is not None  # as it is for a rank outside of the group
         self._leaving.append((work, sent))
 

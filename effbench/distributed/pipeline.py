@@ -56,6 +56,7 @@ class Pipeline(nn.Module):
     go: how a chunk is called.
     pipelines: how many pipelines hold the same part of a parameter that one of their devices has.
     is_synchronous: whether all devices take the gradient of the same batch, so that together it has one norm.
+    group: processes that nobody else sends messages in, where some are under way between steps; None for all.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Pipeline(nn.Module):
         go: Pass = as_it_is,
         pipelines: Copies = one,
         is_synchronous: bool = True,
+        group: dist.ProcessGroup | None = None,
     ) -> None:
         super().__init__()
         self.ranks, self.stages, self.go, self.pipelines = tuple(ranks), stages, go, pipelines
@@ -75,7 +77,7 @@ class Pipeline(nn.Module):
         self.last = len(stages) - 1
         shared = shared_parameters(model, stages)
         self.chunks = keep(model, stages, range(self.device, len(stages), len(ranks)))
-        self.mailbox = Mailbox(self.ranks, self.device, self.last)
+        self.mailbox = Mailbox(self.ranks, self.device, self.last, group)
         self.under_way: dict[tuple[int, int], UnderWay] = {}  # (stage, micro-batch)
         self._forms: dict[tuple[int, torch.Size], Form] = {}  # (stage, inputs of the model) -> features for the stage
         self._holders = {parameter: sorted({s % len(ranks) for s in users}) for parameter, users in shared}

@@ -4,12 +4,16 @@ import pytest
 import torch
 
 from effbench import terms
+from effbench.budget import Budget
+from effbench.clock import StepClock
+from effbench.distributed.launch import run_ranks
 from effbench.distributed.pipeline_schedules import emptying, most_under_way, without_flush
 from effbench.distributed.stages import stages_of
 from effbench.errors import Conflict, InvalidTechnique, NotApplicable
 from effbench.models import mlp
 from effbench.optimizers import clipped_step, sgd
 from effbench.techniques import compose
+from effbench.train import start, train
 from effbench_techniques.data_centric.sampling.selective_backprop import selective_backprop
 from effbench_techniques.optimization_centric.averaged_weights.ema import ema
 from effbench_techniques.system_centric.model.pipedream import pipedream, through_a_copy
@@ -115,6 +119,30 @@ def test_looking_at_the_model_on_the_way_changes_nothing_and_so_does_a_step_afte
         return len(training.forward.under_way)
 
     assert on_all_ranks(recipe, stepped) == [0, 0, 0]
+
+
+def test_two_runs_in_turns_do_not_mix_their_batches() -> None:
+    """As when prices are measured: what is under way in one must not be taken for what the other sends."""
+
+    def body(group) -> list[list[float]]:
+        recipe = pipedream.apply(plain(), {"processes": 3})
+        trainings = [start(recipe, seed, group=group) for seed in (0, 1)]
+        runs = [train(training, Budget(STEPS, "steps"), StepClock()) for training in trainings]
+        for _ in range(STEPS + 1):
+            for each in runs:
+                next(each, None)
+        return [evaluated(training).tolist() for training in trainings]
+
+    def alone(seed: int) -> list[float]:
+        def body(group) -> list[float]:
+            training = start(pipedream.apply(plain(), {"processes": 3}), seed, group=group)
+            for _ in train(training, Budget(STEPS, "steps"), StepClock()):
+                pass
+            return evaluated(training).tolist()
+
+        return run_ranks(3, body)
+
+    assert run_ranks(3, body) == [alone(0), alone(1)]
 
 
 def test_batch_norm_counts_every_batch_once_and_losses_are_those_of_the_batch() -> None:

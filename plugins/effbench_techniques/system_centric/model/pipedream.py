@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -57,9 +58,10 @@ def pipedream(recipe: Recipe, *, processes: int = 2) -> Recipe:
 
     def place(model: nn.Module) -> nn.Module:
         recipe.placement(model)
-        stages, is_last = stages_of(model, processes, "pipedream"), torch.distributed.get_rank() == 0
+        stages, is_last = stages_of(model, processes, "pipedream"), dist.get_rank() == 0
         go = as_it_is if is_last else through_a_copy  # between its two passes, the last stage is never updated
-        return Pipeline(model, stages, range(processes)[::-1], go=go, is_synchronous=False)
+        own = dist.new_group(list(range(processes)))  # messages that are under way meet those of no other pipeline
+        return Pipeline(model, stages, range(processes)[::-1], go=go, is_synchronous=False, group=own)
 
     def gradient(training: Training, batch: Batch) -> Tensor:
         return go_on(pipeline_of(training, "pipedream"), training, batch)
