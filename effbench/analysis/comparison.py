@@ -163,7 +163,7 @@ def _compared(group: Group, chosen: Measure, confidence: float, noise_floor: flo
                 p_value=difference.p_value if difference else None,
                 p_adjusted=holm.adjusted if holm else None,
                 verdict=said,
-                is_under_floor=difference is not None and abs(difference.mean or 0.0) <= noise_floor,
+                is_under_floor=difference is not None and abs(difference.mean or 0.0) <= noise_floor > 0.0,
                 relative_speed=None if each.is_baseline else _relative_speed(each, baseline),
             )
         )
@@ -213,13 +213,15 @@ def _verdict(each: SetResult, difference: Estimate | None, chosen: Measure, floo
     )
 
 
+def _speeds(each: SetResult) -> dict[int, float]:
+    """Return the speeds by seed, without those that are none, as in a record from elsewhere."""
+    speeds = {record.seed: record.examples_per_second or 0.0 for record in each.records if record.status == "ok"}
+    return {seed: speed for seed, speed in speeds.items() if 0.0 < speed < math.inf}
+
+
 def _relative_speed(each: SetResult, baseline: SetResult) -> float | None:
-    usual = {r.seed: r.examples_per_second for r in baseline.records if r.status == "ok"}
-    ratios = [
-        math.log(record.examples_per_second / theirs)
-        for record in each.records
-        if record.status == "ok" and record.examples_per_second and (theirs := usual.get(record.seed))
-    ]
+    usual, mine = _speeds(baseline), _speeds(each)
+    ratios = [math.log(speed / usual[seed]) for seed, speed in mine.items() if seed in usual]
     return math.exp(math.fsum(ratios) / len(ratios)) if ratios else None
 
 

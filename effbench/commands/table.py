@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from effbench.analysis.noise import read_aa
 from effbench.commands.plugins_of import plugins_of
 from effbench.errors import EffbenchError, UnknownName
 from effbench.report.console import emit
@@ -21,9 +22,12 @@ RESULTS = Path("results")  # where `run` puts the folders of suites
 def run(arguments: argparse.Namespace) -> int:
     """Write the tables of all records in the folders."""
     write = format_of(arguments)
-    records = read_records(arguments.results or [newest(RESULTS)])
+    folders = arguments.results or [newest(RESULTS)]
+    records = read_records(folders)
+    if not records:
+        raise EffbenchError(f"there are no records in {', '.join(arguments.results)}; run a suite into it first")
     tables = laid_out(
-        comparison_table(records, arguments.metric, arguments.workload),
+        comparison_table(records, arguments.metric, arguments.workload, aa=read_aa(folders)),
         by=arguments.by,
         columns=[key.strip() for key in (arguments.columns or "").split(",") if key.strip()],
         sort=arguments.sort or "",

@@ -9,7 +9,7 @@ from effbench.analysis.caveats import machine
 from effbench.analysis.comparison import Comparison, SetResult
 from effbench.analysis.verdicts import Verdict
 from effbench.records import STATUSES, Record
-from effbench.report.numbers import TIMES, exact, nonfinite
+from effbench.report.numbers import TIMES, exact, nonfinite, significant
 from effbench.report.table import Remark
 
 #: Clocks that count seconds -> which seconds these are.
@@ -62,12 +62,17 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     way = {True: ", more is better", False: ", less is better", None: ""}[measure.higher_is_better]
     where = f" on {measure.split}" if measure.split else ""
     yield f"{measure.title}{where}{way}: mean over seeds ± half its {percent} interval (Student's t)"
-    compared = sum(each.p_value is not None for each in results)
+    compared = sum(each.p_adjusted is not None for each in results)
+    if not compared and any(each.p_value is not None for each in results):
+        yield f"Δ: paired by seed, with its {percent} interval, which holds however often one looks"
     if compared:
         corrected = f", widened for {compared} comparisons (Holm)" if compared > 1 else ""
         yield f"Δ: paired by seed, with its {percent} interval{corrected}; the verdict follows from it"
     if any(each.best for each in results):
         yield "★: better than the baseline, and not told apart from the best mean of the complete sets"
+    if comparison.noise_floor:
+        floor = significant(comparison.noise_floor, 2)
+        yield f"grey: no larger than {floor}, which the baseline's seeds show against each other (effbench aa)"
     if any(not each.is_complete and each.verdict is not Verdict.SKIPPED for each in results):
         yield "sets with missing seeds stand below complete ones: the seeds that are left may be the lucky ones"
     yield from _target(comparison)

@@ -27,6 +27,7 @@ class Row:
     values: Mapping[str, Value]  # keys are the same in all rows of all tables, units in their names
     verdict: str = ""  # "" for the baseline
     best: bool = False
+    is_under_floor: bool = False  # its difference is no larger than the baseline's from itself
 
 
 @dataclass(frozen=True, slots=True)

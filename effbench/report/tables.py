@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from effbench.analysis.comparison import Comparison, SetResult, compare
+from effbench.analysis.intervals import Estimate
+from effbench.analysis.tracks import tracks
 from effbench.budget import Budget
 from effbench.errors import InvalidBudget
-from effbench.records import Record, plain
+from effbench.records import Record, canonical, plain
 from effbench.report import numbers
 from effbench.report.method import hardware
 from effbench.report.numbers import NOTHING, TIMES
@@ -17,35 +19,50 @@ from effbench.report.remarks import SECONDS, problems_of, remarks
 from effbench.report.table import Column, Row, Table, Value
 
 
-def comparison_table(records: Iterable[Record], metric: str | None = None, workload: str | None = None) -> list[Table]:
+def comparison_table(
+    records: Iterable[Record],
+    metric: str | None = None,
+    workload: str | None = None,
+    *,
+    aa: Sequence[Record] = (),
+) -> list[Table]:
     """Return one table for each workload and budget: every set of techniques against the baseline.
 
     metric: what to compare: a metric, `validation/<metric>`, or a cost such as `peak_memory_mib`; by default the
         headline metric of each workload, on test.
     workload: show this one alone.
+    aa: records of the baseline against itself; what lies under their noise floor is greyed out.
 
     Raises:
         UnknownName: there is no such workload, or no record with such a metric.
     """
-    comparisons = compare(records, metric, workload)
+    comparisons = compare(records, metric, workload, aa=aa)
     alike = Counter((each.group.workload, each.group.budget) for each in comparisons)
-    return [to_table(each, alike[each.group.workload, each.group.budget] > 1) for each in comparisons]
+    free: dict[tuple[str, str], dict[str, Estimate | None]] = {}
+    for both in tracks(comparisons):
+        free.setdefault((both.workload, both.budget), {})[canonical(both.techniques)] = both.waived
+    where = [(each.group.workload, each.group.budget) for each in comparisons]
+    return [to_table(each, alike[place] > 1, free.get(place)) for each, place in zip(comparisons, where, strict=True)]
 
 
-def to_table(comparison: Comparison, apart: bool = False) -> Table:
+def to_table(comparison: Comparison, apart: bool = False, waived: Mapping[str, Estimate | None] | None = None) -> Table:
     """Return the table of a comparison.
 
     apart: whether records of the same workload and budget stand in other tables, since they do not compare.
+    waived: set, as its canonical text -> its difference to the baseline if its own work were free.
     """
     group, measure = comparison.group, comparison.measure
-    columns = _columns(comparison)
+    waived = waived or {}
+    columns = _columns(comparison, any(waived.values()))
     where = f" ({' '.join(part for part in (group.clock, group.version) if part)})" if apart else ""
     seeds = f"{len(group.seeds)} seed{'s' if len(group.seeds) != 1 else ''}"
     return Table(
         title=f"{group.workload}, {group.budget}{where}",
         caption=f"{measure.split} {measure.title}, {seeds}".strip(),
         columns=columns,
-        rows=tuple(_row(each, comparison, columns) for each in comparison.results),
+        rows=tuple(
+            _row(each, comparison, columns, waived.get(canonical(each.techniques))) for each in comparison.results
+        ),
         remarks=remarks(comparison, apart=apart),
         statement=statement(comparison),
     )
@@ -66,7 +83,7 @@ def statement(comparison: Comparison) -> str:
     )
 
 
-def _columns(comparison: Comparison) -> tuple[Column, ...]:
+def _columns(comparison: Comparison, with_waived: bool) -> tuple[Column, ...]:
     """Return the columns that have something to show."""
     results, clock = comparison.results, comparison.group.clock
     unit = "s" if clock in SECONDS else clock or "spent"
@@ -75,6 +92,7 @@ def _columns(comparison: Comparison) -> tuple[Column, ...]:
         (Column("n", "n", "right"), True),
         (Column("mean", comparison.measure.title, "decimal"), True),
         (Column("difference", "Δ vs baseline", "decimal"), any(each.difference for each in results)),
+        (Column("waived", "Δ, own work waived", "decimal", optional=True), with_waived),
         (Column("verdict", "verdict"), any(each.verdict for each in results)),
         (
             Column("time_to_target", f"{unit} to target", "decimal", optional=True),
@@ -96,12 +114,13 @@ def _columns(comparison: Comparison) -> tuple[Column, ...]:
     return tuple(column for column, shown in wanted if shown)
 
 
-def _row(each: SetResult, comparison: Comparison, columns: Sequence[Column]) -> Row:
+def _row(each: SetResult, comparison: Comparison, columns: Sequence[Column], waived: Estimate | None) -> Row:
     texts = {
         "technique": each.label,
         "n": f"{len(each.values)}/{each.planned}",
         "mean": _mean(each),
         "difference": numbers.difference(each.difference) if each.difference else NOTHING,
+        "waived": numbers.difference(waived) if waived else NOTHING,
         "verdict": (each.verdict or NOTHING) + (" ★" if each.best else ""),
         "time_to_target": _time_to_target(each, comparison),
         "examples_per_second": _speed(each),
@@ -109,7 +128,8 @@ def _row(each: SetResult, comparison: Comparison, columns: Sequence[Column]) -> 
         "setup_seconds": _number(each.setup_seconds.mean),
     }
     cells = tuple(texts[column.key] for column in columns)
-    return Row(cells, row_values(each, comparison), str(each.verdict or ""), each.best)
+    values = row_values(each, comparison, waived)
+    return Row(cells, values, str(each.verdict or ""), each.best, each.is_under_floor)
 
 
 def _mean(each: SetResult) -> str:
@@ -146,7 +166,7 @@ def _number(value: float | None) -> str:
     return NOTHING if value is None else numbers.significant(value)
 
 
-def row_values(each: SetResult, comparison: Comparison) -> dict[str, Value]:
+def row_values(each: SetResult, comparison: Comparison, waived: Estimate | None = None) -> dict[str, Value]:
     """Return the numbers of a row in full precision, under the same keys for all rows of all tables."""
     group, measure = comparison.group, comparison.measure
     target = each.time_to_target
@@ -170,7 +190,13 @@ def row_values(each: SetResult, comparison: Comparison) -> dict[str, Value]:
         "pairs": each.difference.n if each.difference else 0,
         "p_value": each.p_value,
         "p_holm": each.p_adjusted,
+        "noise_floor": comparison.noise_floor or None,
+        "under_floor": each.is_under_floor,
+        "waived": waived.mean if waived else None,
+        "waived_low": waived.low if waived else None,
+        "waived_high": waived.high if waived else None,
         "verdict": str(each.verdict or ""),
+        "decided": each.decided,
         "best": each.best,
         "spent_at_target": target.estimate.mean if target else None,
         "spent_at_target_low": target.estimate.low if target else None,

@@ -125,7 +125,7 @@ def _head(cell: str) -> int:
 
 
 def _painted(cell: str, column: Column, row: Row, screen: Screen) -> str:
-    if row.verdict == "skipped":
+    if row.verdict == "skipped" or row.is_under_floor:
         return screen.paint(cell, "dim")
     bold = ("bold",) if row.best else ()
     if column.key == "verdict":

@@ -46,7 +46,8 @@ def _row(row: Row, columns: Sequence[Column], reach: float) -> str:
         elif column.key == "verdict" and row.verdict:
             inside = f'<span class="verdict">{inside}</span>'
         cells.append(f'<td class="{column.align} {column.key}">{inside}</td>')
-    return f'<tr class="{name}{" best" if row.best else ""}">{"".join(cells)}</tr>'
+    kinds = " ".join([name, *["best"] * row.best, *["under-floor"] * row.is_under_floor])
+    return f'<tr class="{kinds}">{"".join(cells)}</tr>'
 
 
 def _reach(rows: Sequence[Row]) -> float:

@@ -30,7 +30,7 @@ svg circle { fill: currentColor; }
 .worse .verdict, .worse svg { color: var(--worse); font-weight: 600; }
 .breaks .verdict, .breaks svg { color: var(--breaks); font-weight: 600; }
 .incomplete .verdict, .incomplete svg { color: var(--incomplete); }
-tr.skipped td { color: var(--quiet); }
+tr.skipped td, tr.under-floor td { color: var(--quiet); }
 ul { margin: 0; padding-left: 1.1rem; font-size: .88rem; color: var(--quiet); }
 .problem li { color: var(--text); } .caveat li { color: var(--incomplete); }
 """
