@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from effbench.analysis.caveats import machine
 from effbench.analysis.comparison import Comparison
 from effbench.records import Record
 from effbench.report.remarks import SECONDS, statuses
+from effbench.report.settings import packages, settings, values
 from effbench.report.words import agreed, counted, listed, spans
 
 
@@ -58,13 +58,12 @@ def _judged(comparisons: Sequence[Comparison]) -> str:
 
 def hardware(records: Sequence[Record]) -> str:
     """Return a sentence on the machine and the versions, as far as all records agree."""
-    ran = [record for record in records if record.status != "not_started"]
-    facts = [agreed(machine(record) for record in ran) or "more than one machine"]
-    if threads := agreed(str(record.threads) for record in ran):
+    found = settings(records)
+    facts = [agreed(values(found, "machine")) or "more than one machine"]
+    if threads := agreed(values(found, "threads")):
         facts.append(f"{counted(int(threads), 'thread')} a trial")
-    if jobs := agreed(str(record.jobs) for record in ran):
+    if jobs := agreed(values(found, "jobs")):
         facts.append(f"{counted(int(jobs), 'trial')} at a time")
-    packages = sorted({package for record in ran for package in record.versions})
-    found = ((package, agreed(record.versions.get(package, "") for record in ran)) for package in packages)
-    facts += [f"{package} {version}" for package, version in found if version]
-    return f"Hardware and software: {', '.join(facts)}."
+    versions = ((package, agreed(values(found, package))) for package in packages(found))
+    facts += [f"{package} {version}" for package, version in versions if version]
+    return f"Hardware and software: {', '.join(facts)}." if found else ""

@@ -67,13 +67,15 @@ def save(figures: Sequence[Figure], file: Path) -> None:
             draw(figure, place)
         for place in places.flat[len(figures) :]:
             place.remove()
+        if isinstance(figures[0], Stacks):  # all have the same parts
+            canvas.legend(*places.flat[0].get_legend_handles_labels(), ncols=3, loc="outside lower center")
         metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(file.suffix)
         canvas.savefig(file, dpi=300, metadata=metadata)
 
 
 def _height(figure: Figure) -> float:
     """Return the inches that a figure needs."""
-    return 2.6 if isinstance(figure, Chart) else 0.9 + 0.2 * len(figure.rows)
+    return 2.6 if isinstance(figure, Chart) else 1.2 + 0.2 * len(figure.rows)
 
 
 def draw(figure: Figure, place: Axes) -> None:
@@ -147,7 +149,6 @@ def _stacks(figure: Stacks, place: Axes) -> None:
         place.barh(range(len(widths)), widths, left=before, color=colour, height=0.7, label=part.replace("_", " "))
         before = [start + width for start, width in zip(before, widths, strict=True)]
     _rows([label for label, _ in figure.rows], figure.x, place)
-    place.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.3 / max(0.3, 0.06 * len(figure.rows))))
 
 
 def _rows(labels: Sequence[str], axis: Axis, place: Axes) -> None:

@@ -81,7 +81,8 @@ def written(ticks: Sequence[float], *, signed: bool = False) -> list[str]:
     step = min((b - a for a, b in itertools.pairwise(ticks)), default=abs(ticks[0]) if ticks else 1.0)
     largest = max(map(abs, ticks), default=0.0)
     if largest >= 1e5 or 0.0 < largest < 1e-3:
-        return [_tidy(f"{tick:.3g}", tick, signed) for tick in ticks]
+        digits = next((n for n in range(3, 15) if len({f"{tick:.{n}g}" for tick in ticks}) == len(ticks)), 15)
+        return [_tidy(f"{tick:.{digits}g}", tick, signed) for tick in ticks]
     decimals = 0
     while decimals < 6 and any(abs(round(tick, decimals) - tick) > 1e-6 * step for tick in ticks):
         decimals += 1

@@ -44,7 +44,7 @@ def report(
     main = overview.main_comparisons(comparisons)
     listing = len(records) <= sections.MOST_RECORDS
     cards = sources or {}
-    parts = sections.sections(comparisons, cards, records=listing)
+    parts = sections.sections(comparisons, main, cards, records=listing)
     names = list(dict.fromkeys(record.suite for record in records if record.suite))
     return (
         _environment()

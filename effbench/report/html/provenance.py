@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
-from effbench.analysis.caveats import machine
 from effbench.analysis.comparison import Comparison
 from effbench.records import Record
 from effbench.report.remarks import problems_of
+from effbench.report.settings import packages, settings, values
 from effbench.report.words import agreed, counted, spans
 from effbench.toml import key, literal
+
+_MOST = 8  # values of one fact that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +29,19 @@ class Fact:
 
 def environment(records: Sequence[Record]) -> list[Fact]:
     """Return machines, versions and settings; where records differ, each value with its count."""
-    ran = [record for record in records if record.status not in {"not_started", "skipped"}]
-    facts = [
-        _fact("machine", map(machine, ran)),
-        _fact("memory, GiB", (str(record.environment.get("memory_gib", "")) for record in ran)),
-        _fact("threads a trial", (str(record.threads) for record in ran)),
-        _fact("trials at a time", (str(record.jobs) for record in ran)),
-    ]
-    packages = sorted({package for record in ran for package in record.versions})
-    facts += [_fact(package, (record.versions.get(package, "") for record in ran)) for package in packages]
-    begun = sorted(record.started for record in ran if record.started)
+    found = settings(records)
+    named = {
+        "machine": "machine",
+        "memory_gib": "memory, GiB",
+        "threads": "threads a trial",
+        "jobs": "trials at a time",
+    }
+    named |= {package: package for package in packages(found)}
+    facts = [Fact(title, tuple(values(found, name).most_common(_MOST))) for name, title in named.items()]
+    begun = [record.started for record in records if record.started]
     if begun:
-        facts.append(Fact("started", ((f"{begun[0]} to {begun[-1]}", len(begun)),)))
+        facts.append(Fact("started", ((f"{min(begun)} to {max(begun)}", len(begun)),)))
     return [fact for fact in facts if fact.values]
-
-
-def _fact(name: str, values: Iterable[str]) -> Fact:
-    return Fact(name, tuple(Counter(value for value in values if value).most_common(8)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +97,15 @@ def reproduce(records: Sequence[Record], suites: Sequence[Mapping[str, Any]], fo
 
 
 def _options(records: Sequence[Record], name: str, known: Mapping[str, Any] | None) -> Iterator[str]:
-    mine = [record for record in records if record.suite == name and record.status != "not_started"] or list(records)
+    mine = [record for record in records if record.suite == name] or list(records)
+    found = settings(mine)
     if known is None:
         yield f"--seeds {spans(sorted({record.seed for record in mine}))}"
-    if (threads := agreed(str(record.threads) for record in mine)) and threads != "1":
+    if (threads := agreed(values(found, "threads"))) and threads != "1":
         yield f"--threads {threads}"
-    if jobs := agreed(str(record.jobs) for record in mine):
+    if jobs := agreed(values(found, "jobs")):
         yield f"--jobs {jobs}"
-    device = agreed(str(record.environment.get("device", "")) for record in mine)
+    device = agreed(values(found, "device"))
     if device and device != "cpu":
         yield f"--device {shlex.quote(device)}"
 

@@ -73,9 +73,12 @@ def anchor(name: str, known: Sequence[str]) -> str:
     return f"t-{name}" if name.isidentifier() else f"t-{known.index(name)}"
 
 
-def sections(comparisons: Sequence[Comparison], sources: Mapping[str, Source], *, records: bool) -> list[Section]:
+def sections(
+    comparisons: Sequence[Comparison], main: Sequence[Comparison], sources: Mapping[str, Source], *, records: bool
+) -> list[Section]:
     """Return the baseline's section, then one for each technique that was tried, by name.
 
+    main: of which curves are drawn.
     records: whether to list the trials.
     """
     names = sorted({name for found in comparisons for each in found.results for name in each.techniques})
@@ -85,27 +88,24 @@ def sections(comparisons: Sequence[Comparison], sources: Mapping[str, Source], *
             for name in each.techniques or [BASELINE]:
                 found[name].append((comparison, each))
     return [
-        _section(name, anchor(name, names), sources.get(name), found[name], records) for name in found if found[name]
+        Section(
+            name,
+            anchor(name, names),
+            sources.get(name),
+            measured=tuple(_measured(*pair) for pair in pairs),
+            pictures=() if name == BASELINE else tuple(_pictures(pairs, main)),
+            records=tuple(row for _, each in pairs for row in map(_record_row, each.records)) if records else (),
+            verdicts=tuple(dict.fromkeys(str(each.verdict) for _, each in pairs if each.verdict)),
+        )
+        for name, pairs in found.items()
+        if pairs
     ]
 
 
-def _section(name: str, place: str, source: Source | None, found: Found, with_records: bool) -> Section:
-    pictures = () if name == BASELINE else tuple(_pictures(found))
-    rows = [row for _, each in found for row in map(_record_row, each.records)] if with_records else []
-    verdicts = dict.fromkeys(str(each.verdict) for _, each in found if each.verdict)
-    return Section(
-        name, place, source, tuple(_measured(*pair) for pair in found), pictures, tuple(rows), tuple(verdicts)
-    )
-
-
-def _pictures(found: Found) -> Iterator[tuple[str, Markup]]:
+def _pictures(found: Found, main: Sequence[Comparison]) -> Iterator[tuple[str, Markup]]:
     """Yield the curves of a technique's sets against the baseline, on one workload after the other."""
-    by_comparison: dict[int, list[tuple[Comparison, SetResult]]] = {}
-    for pair in found:
-        by_comparison.setdefault(id(pair[0]), []).append(pair)
-    for pairs in list(by_comparison.values())[:_MOST_CURVES]:
-        comparison = pairs[0][0]
-        labels = [each.label for _, each in pairs if each.values][:_MOST_LINES]
+    for comparison in main[:_MOST_CURVES]:
+        labels = [each.label for where, each in found if where is comparison and each.values][:_MOST_LINES]
         figure = curves(comparison, labels=labels)
         if labels and figure.lines:
             yield f"{comparison.group.workload}, {comparison.group.budget}", chart(figure, tips=False)
