@@ -107,7 +107,11 @@ class Record:
         Raises:
             ValueError: the line is not a record.
         """
-        return cls.from_values(json.loads(line), words=has_words(line))
+        try:
+            found = json.loads(line)
+        except RecursionError:
+            raise ValueError("brackets are nested too deep") from None
+        return cls.from_values(found, words=has_words(line))
 
     @classmethod
     def from_values(cls, found: Any, *, words: bool = True) -> Record:
@@ -141,6 +145,7 @@ class Record:
             record.curve = [numbers(row) for row in record.curve]
             record.ledger = numbers(record.ledger)
             record.measured = numbers(record.measured)
+        _check_inside(record)
         return record
 
 
@@ -211,4 +216,26 @@ def _json_types(annotation: str) -> tuple[type, ...]:
     return (*found, type(None)) if annotation.endswith("| None") else found
 
 
+def _inside(annotation: str) -> tuple[int, set[type]] | None:
+    """Return how deep the innermost values of a field annotated so lie, and their types; None where they may be any."""
+    kinds: dict[str, set[type]] = {"str": {str}, "float": {float, int, type(None)}}
+    depth, innermost = annotation.count("["), annotation.rstrip("]").rpartition("[")[2].rpartition(" ")[2]
+    return (depth, kinds[innermost]) if depth and innermost in kinds else None
+
+
+def _check_inside(record: Record) -> None:
+    for name, (depth, kinds) in _INSIDE.items():
+        if not _leaves(getattr(record, name), depth) <= kinds:
+            raise ValueError(f"{name} of a record cannot be {getattr(record, name)!r}")
+
+
+def _leaves(value: Any, depth: int) -> set[type]:
+    """Return the types of the values that lie so deep in mappings and lists."""
+    for _ in range(depth - 1):
+        inner = value.values() if isinstance(value, dict) else value
+        value = [item for each in inner for item in (each.values() if isinstance(each, dict) else [each])]
+    return set(map(type, value.values() if isinstance(value, dict) else value))
+
+
+_INSIDE = {each.name: found for each in dataclasses.fields(Record) if (found := _inside(str(each.type)))}
 _FIELDS = {each.name: _json_types(str(each.type)) for each in dataclasses.fields(Record)}

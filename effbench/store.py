@@ -119,16 +119,19 @@ class Store:
         """Return what `<name>.json` of the folder holds ("prices", "suite"), or None where there is none.
 
         Raises:
-            EffbenchError: the file is no JSON.
+            EffbenchError: the file is no JSON object.
         """
         file = self.path / f"{name}.json"
         with _explained("read results from", self.path):
             if not file.exists():
                 return None
             try:
-                return json.loads(file.read_text(encoding="utf-8"))
-            except ValueError as fault:
+                found = json.loads(file.read_text(encoding="utf-8"))
+            except (ValueError, RecursionError) as fault:
                 raise EffbenchError(f"{file} is no JSON ({fault}); delete it, or restore it from a copy") from fault
+            if not isinstance(found, dict):
+                raise EffbenchError(f"{file} holds no JSON object; delete it, or restore it from a copy")
+            return found
 
     def write_json(self, name: str, value: Any) -> None:
         """Replace `<name>.json` of the folder at one stroke: a reader sees the old file or the new one.
@@ -178,7 +181,7 @@ def read_lines(file: Path) -> list[Record]:
 
 def _records_of(lines: Sequence[bytes], first: int, file: Path) -> list[Record]:
     """Return the records of some lines, parsed in one go where they allow it."""
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         return _parsed_together(lines)
     records = []
     for number, line in enumerate(lines, start=first):

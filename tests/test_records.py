@@ -64,7 +64,12 @@ def test_any_text_and_number_survive(text, number, whole):
         ('{"suite": "s", "workload": "w", "techniques": [], "seed": 0, "budget": "1s", "status": "ok"}', "techniques"),
         ('{"suite": "s", "workload": "w", "techniques": {}, "seed": "0", "budget": "1s", "status": "ok"}', "seed"),
         (record().to_json().replace('"curve": [', '"curve": [3, '), "found 3"),
+        (record(versions={"torch": {}}).to_json(), "versions"),
+        (record(warnings=[["odd"]]).to_json(), "warnings"),
+        (record(ledger={"setup": "long"}).to_json(), "ledger"),
+        (record(metrics={"test": {"accuracy": [1]}}).to_json(), "metrics"),
         ('{"suite": "s", "workl', "Unterminated"),
+        ('{"a":' * 50_000 + "1" + "}" * 50_000, "nested too deep"),
     ],
 )
 def test_what_is_no_record_is_refused(line, said):

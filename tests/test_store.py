@@ -219,6 +219,12 @@ def test_json_files_are_replaced_at_one_stroke(store):
         store.write_json("prices", {"x": object()})
     assert (store.path / "prices.json").read_bytes() == before
     assert json.loads(before) == store.read_json("prices")
+    (store.path / "prices.json").write_text("[]")
+    with pytest.raises(EffbenchError, match="holds no JSON object; delete it"):
+        store.read_json("prices")
+    (store.path / "prices.json").write_text("[" * 50_000 + "]" * 50_000)
+    with pytest.raises(EffbenchError, match="is no JSON"):
+        store.read_json("prices")
     (store.path / "prices.json").write_text("{")
     with pytest.raises(EffbenchError, match="is no JSON"):
         store.read_json("prices")
