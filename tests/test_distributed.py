@@ -207,6 +207,16 @@ def test_a_rank_that_is_killed_is_told_of_by_its_signal() -> None:
         fail_on(1, lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
+def test_a_rank_that_is_killed_while_another_still_waits_is_told_of() -> None:
+    def body(group: Group) -> None:
+        if group.rank == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        dist.recv(torch.ones(1), 2 if group.rank == 0 else 0)  # rank 1 waits for rank 0, which lives
+
+    with pytest.raises(RankError, match=r"rank 2 was ended by signal 9 \(SIGKILL\)"):
+        run_ranks(3, body)
+
+
 def test_a_rank_that_leaves_is_told_of_by_its_exit_code() -> None:
     with pytest.raises(RankError, match="rank 1 exited with 3"):
         fail_on(1, lambda: os._exit(3))

@@ -195,9 +195,9 @@ def _cause(start: _Start, children: list[_Child]) -> Exception | None:
     failures: list[Failure] = []
     while not failures and time.monotonic() < end:
         time.sleep(_POLL_SECONDS)
-        all_gone = all(child.is_gone() for child in children)
+        gone = [child.is_gone() for child in children]  # each is asked, whichever is the first to answer
         failures = [failure for child in children if (failure := child.failure(start))]
-        if all_gone:
+        if all(gone):
             break
     own = read_failure(start.folder, 0)
     first = min(failures, key=lambda failure: failure.when, default=None)
