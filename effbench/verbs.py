@@ -133,6 +133,20 @@ CALIBRATE = Verb(
     ("effbench calibrate quick",),
     "Budgets in reference-seconds need these prices. They lie beside the results; `run` measures what is missing.",
 )
+SCORES = Verb(
+    "scores",
+    "score each set over all workloads, against the baseline",
+    (RESULTS, METRIC, Argument("--json", "write JSON: a list of objects")),
+    ("effbench scores", "effbench scores results/quick --metric loss"),
+    "With intervals, the chances of being better and best, and AlgoPerf's score beside it.",
+)
+CLAIMS = Verb(
+    "claims",
+    "show what papers claim beside what was measured here",
+    (RESULTS, METRIC, WORKLOAD, Argument("--json", "write JSON: a list of cards, with the keys of their records")),
+    ("effbench claims", "effbench claims results/quick --workload kjv_gpt"),
+    "A card for each set, workload and budget: verdict, effect, cost, speed-up, and what waived work would be worth.",
+)
 AA = Verb(
     "aa",
     "run the baseline against itself: the noise floor of this machine",
@@ -153,7 +167,7 @@ SEEDS = Verb(
     "seeds",
     "say how many seeds it takes to see an effect of some size",
     (
-        Argument("RESULTS", "folders; default: the newest in results/", several=True, optional=True, completes="files"),
+        RESULTS,
         Argument("--effect", "its size: 0.5% of the baseline's mean, or 0.002; default: 1%", "SIZE", default="1%"),
         Argument("--power", "the chance of seeing it; default: 0.8", "P", default=0.8, read=share),
         Argument("--metric", "of accuracy, peak_memory_mib, ...", "M"),
@@ -259,7 +273,8 @@ COMPLETION = Verb(
 )
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
-    "compare": (RUN, TABLE, REPORT, PLOT, CALIBRATE, AA, SEEDS, EXPLAIN, MERGE),
+    "run": (RUN, CALIBRATE, AA),
+    "compare": (TABLE, SCORES, CLAIMS, REPORT, PLOT, SEEDS, EXPLAIN, MERGE),
     "look": (LIST, SHOW, DATA),
     "write": (NEW, CHECK, COMPLETION),
 }

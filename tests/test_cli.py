@@ -26,14 +26,16 @@ PROMISED = """
 run SUITE --budget B --total T --seeds LIST --technique SET... --workload NAME... --out DIR --jobs N --threads N
     --device D --data NAME=PATH... --fail-fast --dry-run --fresh --until-decided --margin SIZE --plugin X...
     --strict-plugins
-table [RESULTS...] --format F --metric M --workload NAME --by WHAT --columns LIST --sort COLUMN --style S -o FILE
-    --plugin X... --strict-plugins
-report [RESULTS...] -o FILE --title T --plugin X...
-plot KIND [RESULTS...] --metric M --workload NAME -o FILE
 calibrate SUITE --technique SET... --workload NAME... --out DIR --jobs N --threads N --device D --data NAME=PATH...
     --fresh --plugin X... --strict-plugins
 aa SUITE --budget B --total T --seeds LIST --workload NAME... --out DIR --jobs N --threads N --device D
     --data NAME=PATH... --fresh --plugin X... --strict-plugins
+table [RESULTS...] --format F --metric M --workload NAME --by WHAT --columns LIST --sort COLUMN --style S -o FILE
+    --plugin X... --strict-plugins
+scores [RESULTS...] --metric M --json
+claims [RESULTS...] --metric M --workload NAME --json
+report [RESULTS...] -o FILE --title T --plugin X...
+plot KIND [RESULTS...] --metric M --workload NAME -o FILE
 seeds [RESULTS...] --effect SIZE --power P --metric M --workload NAME --json
 explain A B --json
 merge RESULTS... --into DIR

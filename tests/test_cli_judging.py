@@ -154,3 +154,34 @@ def test_claims_lie_beside_the_records(server: Local, tmp_path: Path) -> None:
 
 def test_a_record_may_say_that_it_was_decided() -> None:
     assert Record.from_json(record(stop_reason="decided").to_json()).stop_reason == "decided"
+
+
+def test_claims_stand_beside_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    at_steps = {"budget": "400 steps", "clock": "steps"}
+    store = folder("results/quick", [*STUDY, *several("", [0.8, 0.82, 0.81], **at_steps)])
+    for each in several("ema", [0.85, 0.872, 0.86], **at_steps):
+        store.append(each)
+    store.write_json(
+        "claims", {"ema": {"paper": "Polyak, arXiv:0000.00000", "claim": "error 5 % -> 4 %", "leaf": "a/b"}}
+    )
+    lines = shown(capsys, "claims").splitlines()
+    assert lines[:3] == ["ema", "  Polyak, arXiv:0000.00000", "  claim: error 5 % -> 4 %"]
+    row = next(line for line in lines if "5s reference" in line)
+    assert row.split("  ")[-1] == "helps, but does not pay for itself"
+    assert "+0.0507 [" in row  # at equal steps
+    cards = json.loads(shown(capsys, "claims", "--json"))
+    assert [card["budget"] for card in cards] == ["5s reference", "400 steps"]
+    assert cards[0]["records"][0] == [0, "ok", STUDY[3].key]
+
+
+def test_scores_are_shown_for_each_set(capsys: pytest.CaptureFixture[str]) -> None:
+    folder("results/quick", [*STUDY, *several("sam", [0.90, 0.911, 0.92]), record("late", seed=0, status="failed")])
+    lines = shown(capsys, "scores").splitlines()
+    assert lines[0] == "mnist1d_cnn in 5s reference"
+    assert [line.split()[0] for line in lines[2:6]] == ["sam", "ema", "baseline", "late"]
+    assert lines[2].split()[1:3] == ["1/1", "1.124"]
+    assert lines[5].split()[1:3] == ["0/1", "—"]
+    rows = json.loads(shown(capsys, "scores", "--json"))
+    assert [row["label"] for row in rows] == ["sam", "ema", "baseline", "late"]
+    assert rows[0]["ratio"]["mean"] == pytest.approx(1.1238, abs=1e-3)
+    assert rows[0]["algoperf"] == 1.0

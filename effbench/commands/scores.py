@@ -1,0 +1,78 @@
+"""effbench scores: each set over all workloads, as a ratio to the frozen baseline. Never imports torch."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from effbench.analysis.comparison import Comparison, compare
+from effbench.analysis.profiles import Profile, profiles
+from effbench.analysis.scores import Score, rungs, scores
+from effbench.commands.layout import columns, paragraph
+from effbench.commands.table import RESULTS, newest
+from effbench.records import plain
+from effbench.report.console import Screen, emit
+from effbench.report.numbers import NOTHING, significant
+from effbench.store import read_records
+
+_NOTES = (
+    "score: geometric mean, over workloads and paired seeds, of quality over the baseline's; above 1 is better, and no "
+    "rival changes it",
+    "P(better), P(best): chances of the true order, as far as these seeds tell",
+    "AlgoPerf: the area below the performance profile (arXiv:2306.07179), which depends on who else is there",
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the scores of each rung of budgets."""
+    comparisons = compare(read_records(arguments.results or [newest(RESULTS)]), arguments.metric)
+    found = [
+        (each, scored, {profile.label: profile for profile in profiles(each)})
+        for each, scored in zip(rungs(comparisons), scores(comparisons), strict=True)
+    ]
+    if arguments.json:
+        rows = [
+            {**dataclasses.asdict(score), "algoperf": profile[score.label].score if score.label in profile else None}
+            for _, scored, profile in found
+            for score in scored
+        ]
+        emit(json.dumps(plain(rows), allow_nan=False, ensure_ascii=False, indent=2))
+    else:
+        emit("\n".join(lines(found, Screen.of())))
+    return 0
+
+
+def lines(
+    found: Sequence[tuple[Sequence[Comparison], Sequence[Score], Mapping[str, Profile]]], screen: Screen
+) -> Iterator[str]:
+    """Yield a table for each rung, then how to read it."""
+    title = ("techniques", "workloads", "score", "95 % interval", "P(better)", "P(best)", "AlgoPerf", "95 % interval")
+    for rung, scored, profile in found:
+        yield screen.paint(", ".join(f"{each.group.workload} in {each.group.budget}" for each in rung), "bold")
+        rows = [_row(score, profile.get(score.label)) for score in scored]
+        yield from [*columns(rows, screen, title=title, indent=2), ""]
+    for note in _NOTES:
+        yield from paragraph(note, screen)
+
+
+def _row(score: Score, profile: Profile | None) -> tuple[str, ...]:
+    return (
+        score.label,
+        f"{score.workloads}/{score.of}",
+        NOTHING if score.ratio.mean is None else significant(score.ratio.mean, 4),
+        _interval(score.ratio.low, score.ratio.high),
+        _share(score.p_better),
+        _share(score.p_best),
+        NOTHING if profile is None else f"{profile.score:.3f}",
+        NOTHING if profile is None else _interval(profile.low, profile.high),
+    )
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return NOTHING if low is None or high is None else f"{significant(low, 4)} to {significant(high, 4)}"
+
+
+def _share(value: float | None) -> str:
+    return NOTHING if value is None else f"{100.0 * value:.0f} %"
