@@ -273,8 +273,7 @@ COMPLETION = Verb(
 )
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
-    "run": (RUN, CALIBRATE, AA),
-    "compare": (TABLE, SCORES, CLAIMS, REPORT, PLOT, SEEDS, EXPLAIN, MERGE),
+    "compare": (RUN, CALIBRATE, AA, TABLE, SCORES, CLAIMS, REPORT, PLOT, SEEDS, EXPLAIN, MERGE),
     "look": (LIST, SHOW, DATA),
     "write": (NEW, CHECK, COMPLETION),
 }

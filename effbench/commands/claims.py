@@ -69,7 +69,7 @@ _TITLE = (
     "n",
     "verdict",
     "Δ vs baseline",
-    "of its mean",
+    "relative",
     "a step",
     "waived",
     "speed-up",

@@ -18,8 +18,7 @@ from effbench.report.numbers import NOTHING, significant
 from effbench.store import read_records
 
 _NOTES = (
-    "score: geometric mean, over workloads and paired seeds, of quality over the baseline's; above 1 is better, and no "
-    "rival changes it",
+    "score: geometric mean, over workloads and paired seeds, of quality over the baseline's; no rival changes it",
     "P(better), P(best): chances of the true order, as far as these seeds tell",
     "AlgoPerf: the area below the performance profile (arXiv:2306.07179), which depends on who else is there",
 )
