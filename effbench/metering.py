@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def read_meters(meters: Mapping[str, Meter], training: Training, record: Record) -> None:
     """Read every meter, and write the numbers into the record; what fails leaves a warning."""
-    found = dict[str, float | None]()
+    found: dict[str, float | None] = {**training.measured}
     record.traffic = training.group.together().gather(traffic_of(training))
     try:
         with training.ledger.line("metering"), _quiet():

@@ -142,6 +142,9 @@ class Training:
     generation: int = 0  # how often the model got other parameters
     losses: Tensor | None = None  # (B,) of the last step, this rank, detached
     kept: dict[str, Any] = field(default_factory=dict)
+    measured: dict[str, float] = field(
+        default_factory=dict
+    )  # by techniques, for the record: name with its unit -> value
 
     @property
     def loss(self) -> Loss:
