@@ -128,9 +128,8 @@ def test_two_runs_in_turns_do_not_mix_their_batches() -> None:
         recipe = pipedream.apply(plain(), {"processes": 3})
         trainings = [start(recipe, seed, group=group) for seed in (0, 1)]
         runs = [train(training, Budget(STEPS, "steps"), StepClock()) for training in trainings]
-        for _ in range(STEPS + 1):
-            for each in runs:
-                next(each, None)
+        for turn in [0, 0, 1, 1, 1, *[0] * STEPS, *[1] * STEPS]:  # until both have come to their end
+            next(runs[turn], None)
         return [evaluated(training).tolist() for training in trainings]
 
     def alone(seed: int) -> list[float]:
