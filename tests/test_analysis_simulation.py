@@ -7,7 +7,7 @@ from effbench.analysis.comparison import compare
 from effbench.analysis.ratios import geometric_mean
 from effbench.analysis.scores import scores
 from effbench.analysis.strata import strata_mean
-from effbench.analysis.verdicts import Verdict, paired
+from effbench.analysis.verdicts import Verdict, corrected, paired
 from record_factory import several
 
 STUDIES = 4000
@@ -61,10 +61,21 @@ def test_intervals_of_ratios_cover_the_truth(n):
     assert 0.93 <= covered / STUDIES <= 0.97
 
 
+@pytest.mark.parametrize(("sets", "seeds"), [(1, 3), (4, 3), (4, 5), (10, 5)])
+def test_corrected_intervals_exclude_zero_in_at_most_5_of_100_tables_of_copies(sets, seeds):
+    dice = np.random.default_rng(sets)
+    tables, wrong = 6000, 0
+    for _ in range(tables):
+        usual, *copies = (dict(enumerate(row)) for row in dice.normal(0.8, 0.02, (sets + 1, seeds)).tolist())
+        found = corrected([paired(copy, usual) for copy in copies])
+        wrong += any(each.low > 0.0 or each.high < 0.0 for each, _ in found)
+    assert wrong / tables <= 0.05 + 2 * (0.05 * 0.95 / tables) ** 0.5
+
+
 @pytest.mark.parametrize(("sets", "seeds"), [(1, 3), (4, 5)])
 def test_the_baseline_against_itself_is_better_or_worse_in_at_most_5_of_100_tables(sets, seeds):
     dice = np.random.default_rng(sets)
-    tables, wrong = 600, 0
+    tables, wrong = 300, 0
     for _ in range(tables):
         records = several("", dice.normal(0.8, 0.02, seeds).tolist())
         for number in range(sets):
