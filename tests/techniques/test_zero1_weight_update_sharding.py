@@ -8,6 +8,7 @@ from effbench.models.network import Network
 from effbench.optimizers import clipped_step, sgd
 from effbench.recipe import Recipe
 from effbench.techniques import compose
+from effbench_techniques.model_centric.compression.rigl import rigl
 from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
 from effbench_techniques.model_centric.curriculum.stochastic_depth import stochastic_depth
 from effbench_techniques.optimization_centric.averaged_weights.ema import ema
@@ -15,12 +16,24 @@ from effbench_techniques.optimization_centric.large_batch.agc import agc
 from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
 from effbench_techniques.optimization_centric.large_batch.lamb import lamb
 from effbench_techniques.optimization_centric.learning_rate.prodigy import prodigy
+from effbench_techniques.optimization_centric.learning_rate.schedule_free import schedule_free
 from effbench_techniques.optimization_centric.objective.sam import sam
 from effbench_techniques.system_centric.model.zero1_weight_update_sharding import zero1_weight_update_sharding
 from ranks import distance, evaluated, on_all_ranks
 from toy import run, same, tokens, vectors
 
-OTHERS = (agc, ema, gradient_accumulation, lamb, prodigy, progressive_stacking, sam, stochastic_depth)
+OTHERS = (
+    agc,
+    ema,
+    gradient_accumulation,
+    lamb,
+    prodigy,
+    progressive_stacking,
+    rigl,
+    sam,
+    schedule_free,
+    stochastic_depth,
+)
 KNOWN = {technique.name: technique for technique in (zero1_weight_update_sharding, *OTHERS)}
 SGD = sgd(0.1, momentum=0.9, weight_decay=0.01)
 TOLERANCE = 1e-6
@@ -122,10 +135,15 @@ def test_it_refuses_what_would_let_replicas_part() -> None:
     for other, why in (
         ("sam", "before they are averaged"),
         ("prodigy", "the distance that all parameters"),
-        ("progressive_stacking", "may replace them"),
+        ("rigl", "the gradients of all parameters"),
+        ("schedule_free", "other weights than it trains"),
     ):
-        with pytest.raises(Conflict, match=why) as caught:
+        with pytest.raises(Conflict, match=f"zero1_weight_update_sharding and {other} exclude each other: .*{why}"):
             compose(tokens(), {"zero1_weight_update_sharding": {}, other: {}}, KNOWN)
-        assert other in str(caught.value)
+    growing = compose(tokens(), {"zero1_weight_update_sharding": {}, "progressive_stacking": {}}, KNOWN)[0]
+    with pytest.raises(
+        Conflict, match="zero1_weight_update_sharding deals parameters out once, and progressive_stacking"
+    ):
+        on_all_ranks(growing, lambda training: None)
     with pytest.raises(InvalidTechnique, match="zero1_weight_update_sharding: processes is 0"):
         zero1_weight_update_sharding.apply(vectors(), {"processes": 0})

@@ -29,6 +29,8 @@ _LOCAL = "it takes gradients before they are averaged, so that replicas would pa
         "sam": _LOCAL,
         "sophia": _LOCAL,
         "prodigy": "it measures the distance that all parameters have gone, and each process has some of them",
+        "rigl": "it grows connections by the gradients of all parameters, and each process has some of them",
+        "schedule_free": "it evaluates other weights than it trains, and each process would know those that it owns",
     },
     title="ZeRO-1: weight-update sharding",
 )
@@ -50,11 +52,6 @@ def zero1_weight_update_sharding(recipe: Recipe, *, processes: int = 2) -> Recip
     check_processes("zero1_weight_update_sharding", processes)
     if processes == 1:
         return recipe
-    refuse(
-        recipe,
-        "milestones",
-        "zero1_weight_update_sharding deals the parameters out for good, and {others} may replace them while it trains",
-    )
     flagged = UNUSED_PARAMETERS in recipe.traits
     shared = share_batches(recipe, processes)
 
@@ -62,6 +59,8 @@ def zero1_weight_update_sharding(recipe: Recipe, *, processes: int = 2) -> Recip
         return Owned(recipe.placement(model), owners_of(model))
 
     def gradient(training: Training, batch: Batch) -> Tensor:
+        if training.generation:
+            refuse(recipe, "milestones", f"{recipe.author} deals parameters out once, and {{others}} changed them")
         losses = shared.gradient(training, batch)
         assert isinstance(training.forward, Owned)
         reduce_to_owners(training.forward.owners, flagged=flagged)
