@@ -85,6 +85,26 @@ def test_the_last_rank_sleeps_in_proportion_to_what_it_computes(monkeypatch: pyt
     assert last == ([2.5] * naps, 2.5 * naps)
 
 
+def test_now_and_then_any_rank_is_slow() -> None:
+    def slow_in(training) -> list[int]:
+        return slow
+
+    slow: list[int] = []
+    recipe = both("ddp", slowdown=1.0 + 1e-6, often=0.25)
+
+    def look(training) -> None:
+        before = training.kept.get("before", 0.0)
+        training.kept["before"] = training.kept.get("emulated_network", 0.0)
+        if training.kept["before"] > before:
+            slow.append(training.step - 1)
+
+    told = on_all_ranks(recipe, slow_in, steps=80, look=look)
+    slow.clear()
+    assert [len(steps) for steps in told] == pytest.approx([20, 20], abs=10)
+    assert told[0] != told[1]
+    assert told == on_all_ranks(recipe, slow_in, steps=80, look=look)  # by the same lot
+
+
 def test_it_goes_around_all_others() -> None:
     for parallel in ("zero1_weight_update_sharding", "ring_allreduce"):
         order = compose(vectors(), {"emulated_network": {}, parallel: {}}, KNOWN)[1]
@@ -103,3 +123,5 @@ def test_it_refuses_what_no_network_is() -> None:
         emulated_network.apply(vectors(), {"latency": -1.0})
     with pytest.raises(InvalidTechnique, match=r"slowdown is 0\.5"):
         emulated_network.apply(vectors(), {"slowdown": 0.5})
+    with pytest.raises(InvalidTechnique, match=r"often is 2\.0"):
+        emulated_network.apply(vectors(), {"often": 2.0})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,14 +25,15 @@ from effbench.errors import InvalidTechnique
     last=True,
 )
 def emulated_network(
-    recipe: Recipe, *, latency: float = 1e-4, bandwidth: float = 125e6, slowdown: float = 1.0
+    recipe: Recipe, *, latency: float = 1e-4, bandwidth: float = 125e6, slowdown: float = 1.0, often: float = 1.0
 ) -> Recipe:
     """Let the processes of a trial be as far apart as those of a cluster, whatever they send each other.
 
     A control, no technique: it changes no number, only when it arrives. A collective takes as many messages one after
     the other, and as many bytes, as its ring does: for N ranks an all-reduce of S bytes takes 2 (N - 1) latency +
     2 (N - 1) / N S / bandwidth. What a rank sends leaves in order, one after the other, while it computes on, so that
-    what can be hidden behind computing is hidden. The straggler, the last rank, sleeps after what it has computed.
+    what can be hidden behind computing is hidden. A straggler sleeps after what it has computed: it is the last rank,
+    always, or any rank, each in some of its steps, as on a machine that others use too.
     Only training is slowed down: not the set-up, nor evaluation, nor the harness's own words. A single process has no
     network.
 
@@ -41,12 +43,15 @@ def emulated_network(
 
     latency: seconds that each message takes beyond its bytes.
     bandwidth: bytes per second that each rank can send: 125e6 is gigabit Ethernet; 0 for any number.
-    slowdown: how many times slower than the others the last rank computes.
+    slowdown: how many times slower than others a straggler computes.
+    often: share of its steps in which any rank is a straggler, by lot; 1 for the last rank, and always.
     """
     if latency < 0.0 or bandwidth < 0.0:
         raise InvalidTechnique(f"emulated_network: latency is {latency} and bandwidth {bandwidth}; neither is below 0")
     if slowdown < 1.0:
         raise InvalidTechnique(f"emulated_network: slowdown is {slowdown}; it should be 1 (off) or more")
+    if not 0.0 <= often <= 1.0:
+        raise InvalidTechnique(f"emulated_network: often is {often}; it should be a share of the steps, from 0 to 1")
     if latency == bandwidth == 0.0 and slowdown == 1.0:
         return recipe
     link = Link(latency, bandwidth or math.inf)
@@ -57,7 +62,7 @@ def emulated_network(
         began = time.thread_time()
         with group.wire.emulating(link):
             yield
-        if group.rank == group.size - 1:
+        if straggles(training, often):
             seconds = (slowdown - 1.0) * (time.thread_time() - began)  # waiting for others is no computing
             training.kept["emulated_network"] = training.kept.get("emulated_network", 0.0) + seconds
             time.sleep(seconds)
@@ -75,3 +80,11 @@ def emulated_network(
             recipe.finish(training)
 
     return recipe.wrap(gradient=gradient, update=update, finish=finish)
+
+
+def straggles(training: Training, often: float) -> bool:
+    """Tell whether this rank is slow in this step; the lot is the same in every run."""
+    group = training.group
+    if often == 1.0:
+        return group.rank == group.size - 1
+    return random.Random(f"rank {group.rank} step {training.step}").random() < often  # noqa: S311 - chance, no secret
