@@ -31,6 +31,7 @@ def run(
     data: Mapping[str, str | os.PathLike[str]] | None = None,
     fail_fast: bool = False,
     fresh: bool = False,
+    track: Sequence[str] = (),
     progress: bool = True,
 ) -> pd.DataFrame:
     """Run what a suite still lacks, and return its results, one row a trial.
@@ -47,6 +48,7 @@ def run(
     data: data set -> folder of a local copy to take it from.
     fail_fast: start nothing after the first failure.
     fresh: run again what is finished.
+    track: write trials to these trackers too, below `out`: "mlflow", "tensorboard", "trackio", "wandb".
     progress: show on standard error how it goes.
 
     Raises:
@@ -55,6 +57,7 @@ def run(
     """
     from effbench import plugins as loading
     from effbench import suite as suites
+    from effbench import trackers
     from effbench.planning import Settings
     from effbench.report.progress import observer
     from effbench.runner import run_suite
@@ -73,6 +76,7 @@ def run(
     copies = {name: os.fspath(path) for name, path in (data or {}).items()}
     settings = Settings(jobs or default_jobs(threads), threads, device, named, copies)
     folder = Path(out) if out else Path("results") / asked.name
+    trackers.register(loaded.manager, track, folder)
     with contextlib.ExitStack() as at_the_end:
         if progress:
             shown = at_the_end.enter_context(contextlib.closing(observer(settings.jobs)))

@@ -7,6 +7,7 @@ from effbench.arguments import Argument, Verb, one_of, pair, seeds, share, whole
 KINDS = ("techniques", "workloads", "suites", "datasets", "plugins", "taxonomy")  # what `list` lists
 SHELLS = ("bash", "zsh", "fish")
 BY = ("technique", "workload", "leaf", "budget")  # what the tables of `table` are by
+TRACKERS = ("mlflow", "tensorboard", "trackio", "wandb")  # where `run` can write trials to, besides the records
 STYLES = ("compact", "full", "paper")
 FIGURES = ("curves", "forest", "interactions", "ladder", "ledger", "pareto", "profiles", "scores")  # what `plot` draws
 
@@ -40,6 +41,14 @@ RUN = Verb(
         Argument("--fail-fast", "start nothing after the first failure"),
         Argument("--dry-run", "show what would run, what not and why; train nothing"),
         Argument("--fresh", "run again what is finished"),
+        Argument(
+            "--track",
+            f"write trials for {', '.join(TRACKERS[:-1])} or {TRACKERS[-1]} too",
+            "T",
+            several=True,
+            read=one_of("tracker", *TRACKERS),
+            completes=TRACKERS,
+        ),
         Argument("--until-decided", "stop a set when its seeds have told, by a group-sequential test"),
         Argument("--margin", "differences up to this are none: 1% of the mean, or 0.002", "SIZE", default="1%"),
         *PLUGINS,

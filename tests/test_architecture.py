@@ -59,7 +59,7 @@ LAYERS: list[tuple[str, set[str]]] = [
     ("things", {"aside", "workloads", "toys", "laws"}),
     ("trial", {"identity", "machine", "trial", "course", "metering", "calibrate"}),
     ("running", {"plugins", "suite", "suite_file", "execution", "outcomes", "planning", "prices", "runner"}),
-    ("looking", {"analysis", "report"}),
+    ("looking", {"analysis", "report", "trackers"}),
     (
         "surface",
         {

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from effbench import messages
+from effbench import messages, trackers
 from effbench import suite as suites
 from effbench.analysis.sizes import Size
 from effbench.analysis.stopping import why_decided
@@ -38,6 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         emit("\n".join(dry_run(suite, plugins, store, settings, fresh=arguments.fresh, screen=Screen.of())))
         return 0
+    trackers.register(plugins.manager, arguments.track, store.path)
     with showing_progress(plugins, settings):
         done = run_suite(
             suite,
