@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 
-_NUMBERS = (signal.SIGINT, signal.SIGTERM)
+_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # Ctrl-C, `kill`, and a terminal that is closed
 
 
 @contextlib.contextmanager
@@ -26,7 +26,8 @@ def held_back() -> Iterator[Callable[[], bool]]:
         nonlocal asked
         asked = True
 
-    former = {number: signal.signal(number, hear) for number in _NUMBERS}
+    numbers = [number for number in _NUMBERS if number != signal.SIGHUP or not _is_ignored(number)]
+    former = {number: signal.signal(number, hear) for number in numbers}
     try:
         yield lambda: asked
     finally:
@@ -34,3 +35,7 @@ def held_back() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
     if asked:
         raise KeyboardInterrupt
+
+
+def _is_ignored(number: signal.Signals) -> bool:
+    return signal.getsignal(number) is signal.SIG_IGN  # as `nohup` has it for SIGHUP

@@ -76,7 +76,7 @@ def test_rank_0_tells_how_another_rank_failed(server, tmp_path):
     assert survivors(server) == []
 
 
-@pytest.mark.parametrize(("first", "cli"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
+@pytest.mark.parametrize(("first", "cli"), [(signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGHUP, True)])
 def test_ctrl_c(tmp_path, first, cli):
     sets = ("slow(seconds=0.02)", "slow(seconds=0.03)+pair+beacon")
     suite = suite_file(tmp_path, *sets, budget="100000 steps", seeds=range(3))
