@@ -52,6 +52,10 @@ def test_a_model_that_is_more_or_less_than_its_parts_cannot_be_cut() -> None:
 
     with pytest.raises(NotApplicable, match="this model has none, or does more"):
         stages_of(Doubled(nn.Linear(2, 2), [nn.Linear(2, 2)], nn.Linear(2, 2)), 1, "it")
+    hooked = perceptron()
+    hooked.register_forward_hook(lambda module, given, said: 2 * said)
+    with pytest.raises(NotApplicable, match="this model has none, or does more"):
+        stages_of(hooked, 1, "it")
     more = perceptron()
     more.scale = nn.Parameter(torch.ones(1))
     with pytest.raises(NotApplicable, match="scale lies in none of its parts"):

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from effbench.distributed.axes import Axis
+from effbench.distributed.stages import is_hooked
 from effbench.errors import NotApplicable
 from effbench.models.transformer import Attention, FeedForward
 
@@ -145,6 +146,8 @@ def check_linear(*layers: nn.Module) -> None:
     for layer in layers:
         if type(layer) is not nn.Linear:
             raise Uncuttable(f"another technique made it a {type(layer).__name__}, which has no rows and columns")
+        if is_hooked(layer):
+            raise Uncuttable("another technique does something with what its linear layers say")
 
 
 def check_heads(attend: nn.Module, heads: int, size: int, own: Tensor) -> None:

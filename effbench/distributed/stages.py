@@ -23,7 +23,7 @@ def stages_of(model: nn.Module, count: int, technique: str) -> Stages:
         NotApplicable: the model is more, or less, than embedding, blocks and head; there are fewer blocks than stages;
             or there are experts, whose loss of balance is added in the middle.
     """
-    if not isinstance(model, Network) or type(model).forward is not Network.forward or "forward" in vars(model):
+    if not isinstance(model, Network) or type(model).forward is not Network.forward or is_hooked(model):
         raise NotApplicable(f"{technique} cuts a model between its blocks, and this model has none, or does more")
     parts = {name: each for name, each in model.named_children() if name in {"embed", "blocks", "head"}}
     inside = {id(tensor) for part in parts.values() for tensor in (*part.parameters(), *part.buffers())}
@@ -38,6 +38,12 @@ def stages_of(model: nn.Module, count: int, technique: str) -> Stages:
     stages[0].insert(0, "embed")
     stages[-1].append("head")
     return stages
+
+
+def is_hooked(module: nn.Module) -> bool:
+    """Tell whether more happens in a call of a module than its class says, so that replacing it would lose that."""
+    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return "forward" in vars(module) or any(getattr(module, each) for each in hooks)
 
 
 def check_stages(recipe: Recipe, count: int) -> None:

@@ -156,6 +156,8 @@ def test_it_says_what_cannot_be_cut() -> None:
         altered(lambda block: setattr(block.attention, "attend", nn.Bilinear(2, 2, 2)))
     with pytest.raises(NotApplicable, match=r"attention: its Identity cannot be tried by itself"):
         altered(lambda block: setattr(block.attention, "attend", nn.Identity()))
+    with pytest.raises(NotApplicable, match="does something with what its linear layers say"):
+        altered(lambda block: block.feed_forward.last.register_forward_hook(lambda module, given, said: 2 * said))
     with pytest.raises(NotApplicable, match="another technique made it a Sequential"):
         altered(lambda block: setattr(block.attention, "last", nn.Sequential(block.attention.last)))
 
