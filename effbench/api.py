@@ -31,6 +31,8 @@ def run(
     data: Mapping[str, str | os.PathLike[str]] | None = None,
     fail_fast: bool = False,
     fresh: bool = False,
+    until_decided: bool = False,
+    margin: str = "1%",
     track: Sequence[str] = (),
     progress: bool = True,
 ) -> pd.DataFrame:
@@ -48,6 +50,8 @@ def run(
     data: data set -> folder of a local copy to take it from.
     fail_fast: start nothing after the first failure.
     fresh: run again what is finished.
+    until_decided: stop a set when its seeds have told, by a group-sequential test.
+    margin: differences up to this size are none: "1%" of the baseline's mean, or "0.002".
     track: write trials to these trackers too, below `out`: "mlflow", "tensorboard", "trackio", "wandb".
     progress: show on standard error how it goes.
 
@@ -58,6 +62,7 @@ def run(
     from effbench import plugins as loading
     from effbench import suite as suites
     from effbench import trackers
+    from effbench.analysis import stopping
     from effbench.planning import Settings
     from effbench.report.progress import observer
     from effbench.runner import run_suite
@@ -81,7 +86,8 @@ def run(
         if progress:
             shown = at_the_end.enter_context(contextlib.closing(observer(settings.jobs)))
             loaded.manager.register(shown, "progress")
-        run_suite(asked, loaded, Store(folder), settings, fail_fast=fail_fast, fresh=fresh)
+        enough = stopping.until_decided(asked.sets, asked.seeds, margin) if until_decided else None
+        run_suite(asked, loaded, Store(folder), settings, fail_fast=fail_fast, fresh=fresh, enough=enough)
     return load_results(folder)
 
 
@@ -98,11 +104,12 @@ def table(*folders: str | os.PathLike[str], metric: str | None = None, workload:
         EffbenchError: a folder does not exist, or cannot be read.
         UnknownName: there is no such workload, or no record with such a metric.
     """
+    from effbench.analysis.noise import read_aa
     from effbench.report.frames import to_frame
     from effbench.report.tables import comparison_table
     from effbench.store import read_records
 
-    return to_frame(comparison_table(read_records(folders), metric, workload))
+    return to_frame(comparison_table(read_records(folders), metric, workload, aa=read_aa(folders)))
 
 
 def default_jobs(threads: int) -> int:

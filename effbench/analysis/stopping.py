@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from effbench.analysis.groups import BASELINE, BROKEN, Group
 from effbench.analysis.intervals import CONFIDENCE, Estimate
@@ -36,9 +37,50 @@ def intervals(group: Group, differences: Sequence[Estimate | None], confidence: 
     return [None if each is None else plan.interval(each) for each in differences]
 
 
+class Cell(Protocol):
+    """What a run asks about: a set on a workload under a budget, which writes itself as records have it."""
+
+    @property
+    def workload(self) -> str:
+        """The workload's name."""
+
+    @property
+    def techniques(self) -> Mapping[str, Mapping[str, Any]]:
+        """The set."""
+
+    @property
+    def budget(self) -> object:
+        """The budget."""
+
+
+def until_decided(
+    sets: Sequence[Mapping[str, Mapping[str, Any]]], seeds: Sequence[int], margin: str
+) -> Callable[[Sequence[Record], Cell], str]:
+    """Return what says why a cell of a suite need not run on: it is decided, or serves nobody any more.
+
+    sets, seeds: the suite's, in its order.
+    margin: "1%" of the baseline's mean, or "0.002": differences up to this size are none.
+
+    Raises:
+        EffbenchError: the margin is no size.
+    """
+    others, size = [chosen for chosen in sets if chosen], Size.parse(margin)
+
+    def enough(records: Sequence[Record], cell: Cell) -> str:
+        alike = [r for r in records if (r.workload, r.budget) == (cell.workload, str(cell.budget))]
+        if cell.techniques:
+            return why_decided(alike, cell.techniques, seeds, len(others), size)
+        refused = {canonical(record.techniques) for record in alike if record.status == "skipped"}
+        served = [chosen for chosen in others if canonical(chosen) not in refused]
+        done = all(why_decided(alike, chosen, seeds, len(others), size) for chosen in served)
+        return "all sets are decided" if others and done else ""
+
+    return enough
+
+
 def why_decided(
     records: Sequence[Record],
-    techniques: Mapping[str, Mapping[str, object]],
+    techniques: Mapping[str, Mapping[str, Any]],
     seeds: Sequence[int],
     sets: int,
     margin: Size,

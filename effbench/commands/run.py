@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from effbench import messages, trackers
 from effbench import suite as suites
-from effbench.analysis.sizes import Size
-from effbench.analysis.stopping import why_decided
+from effbench.analysis.stopping import until_decided
 from effbench.api import default_jobs
 from effbench.budget import Budget
 from effbench.commands.dry_run import dry_run
 from effbench.commands.plugins_of import plugins_of
 from effbench.errors import InvalidSuite, UnknownName
-from effbench.planning import Cell, Settings
+from effbench.planning import Settings
 from effbench.plugins import Plugins
-from effbench.records import Record, canonical
 from effbench.report import progress
 from effbench.report.console import Screen, emit
 from effbench.report.formats import formats
 from effbench.report.tables import comparison_table
-from effbench.runner import Enough, run_suite
+from effbench.runner import run_suite
 from effbench.sets import Set, parse_set
 from effbench.store import Store
 from effbench.suite import Suite
@@ -47,31 +45,12 @@ def run(arguments: argparse.Namespace) -> int:
             settings,
             fail_fast=arguments.fail_fast,
             fresh=arguments.fresh,
-            enough=until_decided(suite, Size.parse(arguments.margin)) if arguments.until_decided else None,
+            enough=until_decided(suite.sets, suite.seeds, arguments.margin) if arguments.until_decided else None,
             warn=messages.warn,
         )
     emit(formats()["console"](comparison_table(done.records)))
     emit(f"\nThe records are in {store.path}; `effbench table {store.path}` shows this again.")
     return done.exit_code
-
-
-def until_decided(suite: Suite, margin: Size) -> Enough:
-    """Return what says when a set of the suite is decided, and when the baseline has nobody left to serve."""
-
-    def enough(records: Sequence[Record], cell: Cell) -> str:
-        alike = [r for r in records if (r.workload, r.budget) == (cell.workload, str(cell.budget))]
-        others = [chosen for chosen in suite.sets if chosen]
-        said = [
-            why_decided(alike, chosen, suite.seeds, len(others), margin)
-            for chosen in ([cell.techniques] if cell.techniques else others)
-        ]
-        if cell.techniques:
-            return said[0]
-        refused = {canonical(record.techniques) for record in alike if record.status == "skipped"}
-        left = [why for why, chosen in zip(said, others, strict=True) if canonical(chosen) not in refused]
-        return "all sets are decided" if others and all(left) else ""
-
-    return enough
 
 
 @contextlib.contextmanager
