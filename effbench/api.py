@@ -86,7 +86,7 @@ def run(
         if progress:
             shown = at_the_end.enter_context(contextlib.closing(observer(settings.jobs)))
             loaded.manager.register(shown, "progress")
-        enough = stopping.until_decided(asked.sets, asked.seeds, margin) if until_decided else None
+        enough = stopping.until_decided(asked.sets_of, asked.seeds, margin) if until_decided else None
         run_suite(asked, loaded, Store(folder), settings, fail_fast=fail_fast, fresh=fresh, enough=enough)
     return load_results(folder)
 

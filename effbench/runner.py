@@ -179,7 +179,8 @@ def executor_for(suite: Suite, settings: Settings) -> Local:
 
 def _said(suite: Suite, plugins: Plugins) -> dict[str, dict[str, str]]:
     """Return what is published of the suite's techniques, so that tables can tell it where no plugin is installed."""
-    chosen = [plugins.techniques[name] for name in dict.fromkeys(name for each in suite.sets for name in each)]
+    names = dict.fromkeys(name for workload in suite.workloads for each in suite.sets_of(workload) for name in each)
+    chosen = [plugins.techniques[name] for name in names]
     return {each.name: {"paper": each.paper, "claim": each.claim, "leaf": each.leaf} for each in chosen}
 
 

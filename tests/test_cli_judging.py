@@ -127,7 +127,7 @@ def test_the_baseline_is_run_against_itself(capsys: pytest.CaptureFixture[str]) 
 
 def test_a_run_stops_what_is_decided(server: Local, tmp_path: Path) -> None:
     suite = make_suite("slow(seconds=0)", budget="5 steps", seeds=range(6))
-    done = run(server, tmp_path / "out", suite, enough=until_decided(suite.sets, suite.seeds, "1%"))
+    done = run(server, tmp_path / "out", suite, enough=until_decided(suite.sets_of, suite.seeds, "1%"))
     by_seed = {(r.label == "baseline", r.seed): r for r in done.records}
     ran = [seed for seed in range(6) if by_seed[False, seed].status == "ok"]
     assert ran == [0, 1, 2]
@@ -140,7 +140,7 @@ def test_a_run_stops_what_is_decided(server: Local, tmp_path: Path) -> None:
 
 def test_what_was_stopped_runs_when_it_is_asked_for(server: Local, tmp_path: Path) -> None:
     suite = make_suite("slow(seconds=0)", budget="5 steps", seeds=range(4))
-    run(server, tmp_path / "out", suite, enough=until_decided(suite.sets, suite.seeds, "1%"))
+    run(server, tmp_path / "out", suite, enough=until_decided(suite.sets_of, suite.seeds, "1%"))
     whole = run(server, tmp_path / "out", suite)
     assert {record.status for record in whole.records} == {"ok"}
     assert len(whole.records) == 8

@@ -54,19 +54,21 @@ class Cell(Protocol):
 
 
 def until_decided(
-    sets: Sequence[Mapping[str, Mapping[str, Any]]], seeds: Sequence[int], margin: str
+    sets_of: Callable[[str], Sequence[Mapping[str, Mapping[str, Any]]]], seeds: Sequence[int], margin: str
 ) -> Callable[[Sequence[Record], Cell], str]:
     """Return what says why a cell of a suite need not run on: it is decided, or serves nobody any more.
 
-    sets, seeds: the suite's, in its order.
+    sets_of: workload -> the sets that the suite compares on it.
+    seeds: the suite's, in its order.
     margin: "1%" of the baseline's mean, or "0.002": differences up to this size are none.
 
     Raises:
         EffbenchError: the margin is no size.
     """
-    others, size = [chosen for chosen in sets if chosen], Size.parse(margin)
+    size = Size.parse(margin)
 
     def enough(records: Sequence[Record], cell: Cell) -> str:
+        others = [chosen for chosen in sets_of(cell.workload) if chosen]
         alike = [r for r in records if (r.workload, r.budget) == (cell.workload, str(cell.budget))]
         if cell.techniques:
             return why_decided(alike, cell.techniques, seeds, len(others), size)

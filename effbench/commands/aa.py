@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = asked_settings(arguments, plugins)
     asked = asked_suite(arguments, plugins)
     twins = tuple(seed + TWIN for seed in asked.seeds)
-    suite = dataclasses.replace(asked, sets=(), factorial={}, seeds=(*asked.seeds, *twins))
+    suite = dataclasses.replace(asked, sets=(), only={}, factorial={}, seeds=(*asked.seeds, *twins))
     folder = Path(arguments.out or Path("results") / suite.name)
     store = Store(folder / FOLDER)
     with showing_progress(plugins, settings):

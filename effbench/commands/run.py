@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
             settings,
             fail_fast=arguments.fail_fast,
             fresh=arguments.fresh,
-            enough=until_decided(suite.sets, suite.seeds, arguments.margin) if arguments.until_decided else None,
+            enough=until_decided(suite.sets_of, suite.seeds, arguments.margin) if arguments.until_decided else None,
             warn=messages.warn,
         )
     emit(formats()["console"](comparison_table(done.records)))
