@@ -17,6 +17,8 @@ from effbench.terms import cut
 
 #: What no term shows: why a pipeline excludes another technique.
 EXCLUDED = {
+    "agc": "it spares the output layer, and looks for it in the blocks of each process",
+    "mup": "it looks for the output layer, which one process has",
     "prodigy": "it measures a distance over all parameters, and each process has some of them",
     "rigl": "it draws random numbers for each layer, and each process has other layers",
     "torch_compile": "it compiles the whole model, and each process has some of its blocks",

@@ -6,6 +6,7 @@ from effbench.techniques import compose
 from effbench_techniques.data_centric.sampling.selective_backprop import selective_backprop
 from effbench_techniques.model_centric.curriculum.progressive_stacking import progressive_stacking
 from effbench_techniques.optimization_centric.averaged_weights.ema import ema
+from effbench_techniques.optimization_centric.large_batch.agc import agc
 from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
 from effbench_techniques.optimization_centric.objective.sam import sam
 from effbench_techniques.system_centric.model.ddp import ddp
@@ -103,7 +104,7 @@ def test_it_refuses_models_that_cannot_be_cut() -> None:
             gpipe.apply(deep(), options)
 
 
-@pytest.mark.parametrize("other", [sam, gradient_accumulation, progressive_stacking, bf16_autocast, ddp])
+@pytest.mark.parametrize("other", [sam, gradient_accumulation, progressive_stacking, bf16_autocast, ddp, agc])
 def test_it_refuses_what_wants_the_gradient_or_the_model_otherwise(other) -> None:
     with pytest.raises(Conflict, match=f"gpipe.*{other.name}|{other.name}.*gpipe"):
         compose(deep(), {"gpipe": {}, other.name: {}}, {"gpipe": gpipe, other.name: other})
