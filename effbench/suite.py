@@ -122,13 +122,16 @@ def faults(suite: Suite, plugins: Plugins) -> Iterator[tuple[Place, str]]:
             yield ("workloads", position), str(UnknownName("workload", name, plugins.workloads))
     yield from _listed("seeds", suite.seeds)
     for position, seed in enumerate(suite.seeds):
-        if not 0 <= seed < _SEEDS:
-            yield ("seeds", position), f"seeds: {seed} should be a whole number from 0 to 2**63 - 1"
+        if type(seed) is not int or not 0 <= seed < _SEEDS:
+            yield ("seeds", position), f"seeds: {seed!r} should be a whole number from 0 to 2**63 - 1"
     yield from _listed("ladder", suite.ladder, may_be_empty=True)
     for position, share in enumerate(suite.ladder):
         if not 0.0 < share < math.inf:
             yield ("ladder", position), f"ladder: {literal(share)} is no positive share of the budget, such as 0.5 or 2"
     yield from _wrong_budgets(suite, plugins)
+    if strange := list(_no_sets(suite.sets[1:])):
+        yield from strange
+        return
     yield from _wrong_sets(suite.sets[1:], plugins)
     yield from _wrong_only(suite, plugins)
 
@@ -200,6 +203,13 @@ def wall_seconds(text: str, key: str) -> float:
     if not total.is_wall:
         raise InvalidSuite(f"{key} = {literal(text)}: it bounds the whole suite in wall time, as 10m or 1h30m")
     return total.amount
+
+
+def _no_sets(sets: Sequence[Any]) -> Iterator[tuple[Place, str]]:
+    example = '{"mixup": {"alpha": 0.1}}'
+    for position, chosen in enumerate(sets):
+        if not isinstance(chosen, Mapping) or not all(isinstance(options, Mapping) for options in chosen.values()):
+            yield ("techniques", position), f"{chosen!r} is no set of techniques; write one as {example}"
 
 
 def _wrong_sets(sets: Sequence[Set], plugins: Plugins) -> Iterator[tuple[Place, str]]:

@@ -289,6 +289,23 @@ def test_a_suite_made_in_python_is_checked_alike(known: Plugins) -> None:
     assert message.startswith("suite 'mine': ")
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"seeds": (1.5,)}, "seeds: 1.5 should be a whole number from 0"),
+        ({"seeds": (True,)}, "seeds: True should be a whole number from 0"),
+        ({"seeds": ("0",)}, "seeds: '0' should be a whole number from 0"),
+        ({"sets": (["mixup"],)}, "['mixup'] is no set of techniques; write one as"),
+        ({"sets": ({"mixup": None},)}, "{'mixup': None} is no set of techniques; write one as"),
+    ],
+)
+def test_what_only_python_can_say_is_checked_too(changes: dict[str, Any], said: str, known: Plugins) -> None:
+    plain = {"name": "s", "workloads": tuple(known.workloads)[:1], "seeds": (0,)}
+    with pytest.raises(InvalidSuite) as wrong:
+        Suite(**{**plain, **changes}).check(known)
+    assert said in str(wrong.value)
+
+
 def test_total_is_wall_time() -> None:
     assert suites.wall_seconds("1h30m", "--total") == 5400
     with pytest.raises(InvalidBudget, match="--total = 'soon'"):
