@@ -124,10 +124,11 @@ class Workers:
     @property
     def slowest(self) -> int:
         """The clock of the slowest worker that is still at work; of all, where none is."""
-        return min(clock for rank, clock in self.clocks.items() if rank not in self._done or self._are_done)
+        return min(clock for rank, clock in self.clocks.items() if rank not in self._done or self.are_done)
 
     @property
-    def _are_done(self) -> bool:
+    def are_done(self) -> bool:
+        """Whether all have spent their budget."""
         return len(self._done) == len(self.clocks)
 
     def messages(self, *, in_step: bool = False, to_the_end: bool = False) -> Iterator[tuple[int, Tensor | None]]:
@@ -142,7 +143,7 @@ class Workers:
         self._rounds += 1
         for rank in self.clocks:
             self._expect(rank)
-        while not self._are_done and (to_the_end or self.slowest < self._rounds):
+        while not self.are_done and (to_the_end or self.slowest < self._rounds):
             rank, message = self._inbox.next()
             self._expected.discard(rank)
             if message[0] == DONE:
@@ -197,8 +198,13 @@ def say_done(training: Training, length: int) -> None:
 
 
 def part(training: Training) -> None:
-    """Wait for all ranks, of which each has spent its budget, and count what the workers together have drawn."""
-    group = training.group.together()
+    """Wait for all ranks, of which each has spent its budget, and count what the workers together have done.
+
+    Steps are those of the slowest; examples and tokens those that all have drawn.
+    """
+    group, serving = training.group.together(), training.kept["serving"]
+    if isinstance(serving, Workers):
+        training.step = serving.slowest
     workers, is_worker = group.size - 1, group.rank != SERVER
     examples, tokens = (group.sum_float(is_worker * own) for own in (training.examples, training.tokens))
     training.examples, training.tokens = round(examples / workers), round(tokens / workers)

@@ -8,6 +8,7 @@ import torch
 from effbench.budget import Budget
 from effbench.distributed.launch import RankError, run_ranks
 from effbench.errors import Conflict, Diverged, InvalidTechnique, NotApplicable
+from effbench.meters import flop_of_a_step
 from effbench.models import mlp
 from effbench.optimizers import clipped_step, sgd
 from effbench.recipe import Recipe
@@ -63,10 +64,10 @@ def test_one_worker_that_nobody_waits_for_trains_the_weights_of_one_process() ->
 
 
 class Watch:
-    """Seconds that a step costs: one on the server and the first worker, two on the second."""
+    """Seconds that a step costs: none on the server, one on the first worker, two on the second."""
 
     def spent(self, training) -> float:
-        return training.step * max(1.0, training.group.rank)
+        return training.step * training.group.rank
 
 
 def test_each_worker_spends_a_budget_of_its_own_and_all_its_gradients_count() -> None:
@@ -76,11 +77,11 @@ def test_each_worker_spends_a_budget_of_its_own_and_all_its_gradients_count() ->
         training = start(recipe, 0, group=group)
         for _ in train(training, Budget.parse("20s"), Watch()):
             pass
-        steps = [group.sum_float(training.step * (group.rank == rank)) for rank in range(3)]
+        steps = [int(group.sum_float(training.step * (group.rank == rank))) for rank in range(3)]
         return steps, training.examples, staleness(training), training.measured
 
-    (_, *workers), examples, seen, measured = run_ranks(3, body)
-    assert workers == [20, 10]
+    steps, examples, seen, measured = run_ranks(3, body)
+    assert steps == [10, 20, 10]  # the server's are the slowest worker's
     assert examples == 30 * 8 / 2
     assert seen.total() == 30
     assert measured["largest_staleness_steps"] == max(seen) >= 1
@@ -145,6 +146,14 @@ def test_workers_send_gradients_and_the_server_weights() -> None:
     assert server["send"] == (2 * 6 * weights, 2 * 6)
     assert [worker["send"] for worker in workers] == [(7 * push, 7)] * 2  # the last says that it is done
     assert server["all_reduce"].calls == 2
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_meters_may_take_more_steps_when_all_is_over(asynchronous: bool) -> None:
+    recipe = parameter_server.apply(vectors(), {"asynchronous": asynchronous})
+    first, *others = on_all_ranks(recipe, lambda training: [flop_of_a_step(training) for _ in range(3)])
+    assert others == [first] * 2
+    assert first[0] == first[2] > 0.0
 
 
 def test_one_process_is_the_baseline() -> None:

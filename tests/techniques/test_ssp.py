@@ -6,6 +6,7 @@ import torch
 
 from effbench.distributed.launch import RankError
 from effbench.errors import Conflict, InvalidTechnique
+from effbench.meters import flop_of_a_step
 from effbench.models import mlp
 from effbench.optimizers import sgd
 from effbench.recipe import Recipe
@@ -111,6 +112,14 @@ def test_a_worker_that_dies_ends_the_trial_with_its_own_story() -> None:
 
     with pytest.raises(RankError, match="ZeroDivisionError: found on the way"):
         on_all_ranks(recipe.wrap(gradient=gradient), evaluated)
+
+
+@pytest.mark.parametrize("staleness", [0, 2])
+def test_meters_may_take_more_steps_when_all_is_over(staleness: int) -> None:
+    recipe = ssp.apply(vectors(), {"staleness": staleness})
+    first, *others = on_all_ranks(recipe, lambda training: [flop_of_a_step(training) for _ in range(3)])
+    assert others == [first] * 2
+    assert first[0] == first[2] > 0.0
 
 
 def test_one_process_is_the_baseline() -> None:

@@ -79,6 +79,7 @@ def ssp(recipe: Recipe, *, processes: int = 3, staleness: int = 3) -> Recipe:
             training.measured["largest_clock_gap_steps"] = max(training.kept["ssp"]["gaps"], default=0)
         else:
             say_done(training, length_of(training.model))
+            training.kept.pop("ssp", None)  # whoever takes another step begins anew, as the server does
         part(training)
         recipe.finish(training)
 
@@ -141,3 +142,5 @@ def serve(training: Training, staleness: int, *, to_the_end: bool = False) -> No
         for reader in [reader for reader, clock in reads.items() if fresh >= clock - staleness]:
             del reads[reader]
             workers.answer(reader, torch.cat([table[0].new_tensor([PUSH, fresh]), joined(table)]).cpu())
+    if workers.are_done:
+        training.progress = 1.0  # whatever the server's own clock says
