@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from effbench import machine
+from effbench.errors import EffbenchError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,6 +70,9 @@ def run(
     from effbench.sets import parse_set
     from effbench.store import Store
 
+    for what, given in {"seeds": seeds, "techniques": techniques, "workloads": workloads, "plugins": plugins}.items():
+        if isinstance(given, str | os.PathLike):
+            raise EffbenchError(f"{what} = {given!r}: give a list, be it of one: [{given!r}]")
     named = tuple(os.fspath(plugin) for plugin in plugins)
     loaded = loading.load(named)
     for problem in loaded.problems:

@@ -36,6 +36,8 @@ def test_a_suite_becomes_a_frame(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("changes", "error", "text"),
     [
+        ({"suite": "quick", "workloads": "kjv_gpt"}, EffbenchError, r"give a list, be it of one: \['kjv_gpt'\]"),
+        ({"suite": "quick", "seeds": "0,1"}, EffbenchError, "seeds = '0,1': give a list"),
         ({"suite": "quik"}, UnknownName, "did you mean 'quick'"),
         ({"techniques": ["bomm"]}, InvalidSuite, "did you mean 'boom'"),
         ({"techniques": ["boom(stepp=1)"]}, InvalidSuite, "boom has no option 'stepp'"),
