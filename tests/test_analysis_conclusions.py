@@ -105,6 +105,7 @@ def both_tracks(per_step, per_budget, steps=400):
     [
         (0.02, 0.01, Finding.PAYS),
         (0.02, -0.01, Finding.DOES_NOT_PAY),
+        (0.02, 0.0, Finding.UNSETTLED),
         (0.0, 0.02, Finding.CHEAP),
         (-0.02, -0.03, Finding.HARMS),
     ],

@@ -166,7 +166,7 @@ def test_claims_stand_beside_what_was_measured(capsys: pytest.CaptureFixture[str
     lines = shown(capsys, "claims").splitlines()
     assert lines[:3] == ["ema", "  Polyak, arXiv:0000.00000", "  claim: error 5 % -> 4 %"]
     row = next(line for line in lines if "5s reference" in line)
-    assert row.endswith(" helps, but does not pay for itself")
+    assert row.endswith(" helps at equal steps; no evidence that it pays for itself")
     assert "+0.0507 [" in row  # at equal steps
     cards = json.loads(shown(capsys, "claims", "--json"))
     assert [card["budget"] for card in cards] == ["5s reference", "400 steps"]

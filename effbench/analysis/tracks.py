@@ -23,6 +23,7 @@ class Finding(StrEnum):
 
     PAYS = "helps, and pays for itself"
     DOES_NOT_PAY = "helps, but does not pay for itself"
+    UNSETTLED = "helps at equal steps; no evidence that it pays for itself"
     CHEAP = "pays by being cheaper: step for step it does not help"
     NEITHER = "neither helps nor pays, as far as can be told"
     HARMS = "harms at equal steps, and its cost comes on top"
@@ -127,5 +128,5 @@ def finding(per_step: Verdict | None, per_budget: Verdict | None) -> Finding:
     if per_budget is Verdict.BETTER:
         return Finding.PAYS if per_step is Verdict.BETTER else Finding.CHEAP
     if per_step is Verdict.BETTER:
-        return Finding.DOES_NOT_PAY
+        return Finding.DOES_NOT_PAY if per_budget is Verdict.WORSE else Finding.UNSETTLED
     return Finding.HARMS if per_step is Verdict.WORSE else Finding.NEITHER
