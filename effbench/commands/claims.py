@@ -79,7 +79,6 @@ _TITLE = (
 
 def _row(card: Claim, both: Tracks) -> tuple[str, ...]:
     tracked = both.get((card.workload, card.budget, canonical(card.techniques)))
-    step = card.cost.step.mean if card.cost else None
     return (
         card.workload,
         card.budget,
@@ -87,7 +86,7 @@ def _row(card: Claim, both: Tracks) -> tuple[str, ...]:
         card.verdict,
         _shown(card.difference),
         NOTHING if card.relative is None else f"{100.0 * card.relative:+.2g} %",
-        NOTHING if step is None else f"{step:.2f}{TIMES}",
+        _times(card.cost.step.mean, card.cost.step.low, card.cost.step.high) if card.cost else NOTHING,
         _shown(tracked.waived) if tracked else NOTHING,
         _speed_up(card),
         tracked.finding if tracked else NOTHING,
@@ -104,5 +103,12 @@ def _speed_up(card: Claim) -> str:
     if found is None:
         return NOTHING
     if found.mean.mean is not None:
-        return f"{significant(found.mean.mean)}{TIMES}"
+        return _times(found.mean.mean, found.mean.low, found.mean.high)
     return f"{found.reached}/{found.seeds} got there"
+
+
+def _times(ratio: float | None, low: float | None, high: float | None) -> str:
+    if ratio is None:
+        return NOTHING
+    interval = "" if low is None or high is None else f" [{significant(low)}, {significant(high)}]"
+    return f"{significant(ratio)}{TIMES}{interval}"
