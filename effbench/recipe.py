@@ -181,7 +181,7 @@ class Recipe:
     phases: tuple[float, ...] = ()  # progresses from which on a step costs another price, though its shapes stay
 
     classes: int | None = None  # number of classes where targets are classes
-    traits: frozenset[str] = frozenset()  # "image", "text", "causal", "padded", "any_resolution", ...
+    traits: frozenset[str] = frozenset()  # "image", "text", "causal", "padded", "clipped", "any_resolution", ...
 
     author: str = ""  # the technique that is being applied
     history: tuple[tuple[str, str, str], ...] = ()  # (verb, term, author), in order

@@ -15,8 +15,8 @@ from torch.optim import AdamW, Optimizer
 from effbench.data.words import PADDING
 from effbench.models import Network, bert, gpt, resnet, vit
 from effbench.optimizers import clipped_step, decay_groups
-from effbench.recipe import Examples, Recipe, Transform
-from effbench.terms import IGNORED, unchanged
+from effbench.recipe import Examples, Recipe, Transform, Update
+from effbench.terms import IGNORED, step, unchanged
 from effbench.workloads.baselines import baseline
 from effbench.workloads.masking import masked
 
@@ -25,9 +25,10 @@ CLASSES, VOCABULARY, TOKENS = 3, 11, 12
 
 
 def vectors() -> Recipe:
-    """Tell the largest of three numbers in a vector; a perceptron with BatchNorm and dropout."""
+    """Tell the largest of three numbers in a vector; a perceptron with BatchNorm and dropout, not clipped."""
     inputs = torch.randn(EXAMPLES, 8, generator=_random())
-    return _recipe(Examples(inputs, inputs[:, :CLASSES].argmax(1)), _perceptron, traits=(), classes=CLASSES)
+    examples = Examples(inputs, inputs[:, :CLASSES].argmax(1))
+    return _recipe(examples, _perceptron, traits=(), classes=CLASSES, update=step)
 
 
 def images() -> Recipe:
@@ -77,6 +78,7 @@ def _recipe(
     traits: tuple[str, ...],
     classes: int | None = None,
     transform: Transform = unchanged,
+    update: Update | None = None,
 ) -> Recipe:
     return baseline(
         dataset,
@@ -85,7 +87,7 @@ def _recipe(
         batch_size=BATCH,
         optimizer=_adamw,
         warmup=0.1,
-        update=clipped_step(1.0),
+        update=update or clipped_step(1.0),
         transform=transform,
         classes=classes,
         traits=traits,

@@ -25,7 +25,7 @@ torch.set_num_threads(1)
 
 CPU = torch.device("cpu")
 WORKLOADS = {workload.name: workload for workload in effbench_workloads()}
-TRAITS = {"image", "any_resolution", "text", "causal", "masked", "padded"}
+TRAITS = {"image", "any_resolution", "text", "causal", "masked", "padded", "clipped"}
 
 
 @pytest.fixture(params=WORKLOADS)
@@ -65,7 +65,8 @@ def test_what_a_workload_says_of_itself_is_true(workload):
     assert recipe.lr_schedule(warmup) == 1.0
     assert recipe.lr_schedule(warmup / 2) < 1.0
     assert recipe.lr_schedule(1.0) == 0.0
-    assert ("clipping" in workload.baseline) == (recipe.update.__qualname__ == "clipped_step.<locals>.update")
+    is_clipped = recipe.update.__qualname__ == "clipped_step.<locals>.update"
+    assert ("clipping" in workload.baseline) == ("clipped" in recipe.traits) == is_clipped
 
 
 def test_facts_that_techniques_ask_for(workload):

@@ -66,5 +66,5 @@ def baseline(
         update=update,
         eval_model=terms.trained_model,
         classes=classes,
-        traits=frozenset(traits),
+        traits=frozenset(traits) | ({"clipped"} if update is not terms.step else set()),
     )
