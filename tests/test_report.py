@@ -111,7 +111,8 @@ def test_the_numbers_of_the_records_are_all_there():
     records = small()
     found = Page(report(records))
     exact = {float(held["data-v"]) for tag, held in found.attributes if tag == "td" and "data-v" in held}
-    assert {each.metrics["test"]["accuracy"] for each in records} <= exact
+    listed = {word for words in found.words for word in words.split()}
+    assert {repr(each.metrics["test"]["accuracy"]) for each in records} <= listed
     (comparison,) = compare(records)
     differences = {each.difference.mean for each in comparison.results if each.difference}
     assert differences <= exact

@@ -112,10 +112,11 @@ def test_a_link_opens_the_technique_with_all_its_records(opened, records):
     name = next(name for each in records for name in each.techniques if each.status == "ok")
     opened.locator(f"#taxonomy a[href='#t-{name}']").click()
     section = opened.locator(f"[id='t-{name}']")
-    assert section.get_attribute("open") is not None
+    opened.wait_for_function(f"document.getElementById('t-{name}').open")
     section.locator("details.records summary").click()
     own = [each for each in records if name in each.techniques]
     rows = section.locator("details.records tbody tr")
+    rows.first.wait_for()
     assert rows.count() == len(own)
     shown = rows.evaluate_all("all => all.map(row => row.cells[6].dataset.v ?? null)")
     assert sorted(float(value) for value in shown if value) == sorted(
@@ -136,9 +137,14 @@ def test_legends_hide_lines_and_curves_change_their_axis(opened):
 
 
 def test_a_mark_says_its_numbers_where_the_pointer_rests(opened):
-    opened.locator("#effects g.effect").first.hover()
+    mark = opened.locator("#effects g.effect").first
+    mark.scroll_into_view_if_needed()
+    opened.evaluate(
+        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )  # scrolling hides it
+    mark.hover()
     tip = opened.locator("#tip")
-    assert tip.is_visible()
+    tip.wait_for()
     assert "[" in tip.inner_text()
 
 
@@ -174,4 +180,6 @@ def test_tables_are_there_without_javascript(browser, page_file, records):
     assert page.locator("[data-for=main]").is_hidden()
     page.locator("[id^='t-'] > summary").first.click()
     assert page.locator("[id^='t-'][open] table").first.is_visible()
+    page.locator("[id^='t-'][open] .records summary").first.click()
+    assert "on test" in page.locator("[id^='t-'][open] .listing").first.inner_text()
     page.close()

@@ -28,8 +28,14 @@ def settings_of(record: Record) -> dict[str, str | int | float | bool]:
         for technique, own in record.techniques.items()
         for option, value in own.items()
     }
-    asked = {"suite": record.suite, "workload": record.workload, "techniques": record.label, "seed": record.seed}
-    return {**asked, "budget": record.budget, "clock": record.clock, "status": record.status, **options}
+    asked: dict[str, str | int | float | bool] = {
+        "suite": record.suite,
+        "workload": record.workload,
+        "techniques": record.label,
+        "seed": record.seed,
+    }
+    asked |= {"budget": record.budget, "clock": record.clock, "status": record.status}
+    return asked | options
 
 
 def curve_of(record: Record) -> Iterator[tuple[int, dict[str, float]]]:

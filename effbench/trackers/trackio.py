@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 from pathlib import Path
+from typing import Any
 
 from effbench.hookspecs import hookimpl
 from effbench.records import Record
@@ -19,7 +20,7 @@ class TrackioTracker:
         os.environ.setdefault("TRACKIO_DIR", str(folder.resolve()))  # the one way to say where; read when imported
         import trackio
 
-        self._trackio = trackio
+        self._trackio: Any = trackio
 
     @hookimpl
     def effbench_trial_finished(self, record: Record) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from effbench.hookspecs import hookimpl
 from effbench.records import Record
@@ -15,15 +16,14 @@ class WandbTracker:
     def __init__(self, folder: Path) -> None:
         import wandb
 
-        self._folder, self._wandb = folder, wandb
+        self._folder = folder
+        self._wandb: Any = wandb
 
     @hookimpl
     def effbench_trial_finished(self, record: Record) -> None:
         """Write a trial."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        quiet = self._wandb.Settings(
-            silent=True, console="off", disable_git=True, disable_code=True, x_disable_stats=True
-        )
+        quiet = {"silent": True, "console": "off", "disable_git": True, "disable_code": True, "x_disable_stats": True}
         run = self._wandb.init(
             project=record.suite or "effbench",
             name=told.name_of(record),
@@ -31,7 +31,7 @@ class WandbTracker:
             config=told.settings_of(record),
             dir=str(self._folder),
             mode="offline",
-            settings=quiet,
+            settings=self._wandb.Settings(**quiet),
         )
         for step, values in told.curve_of(record):
             run.log(values, step=step)

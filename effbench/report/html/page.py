@@ -10,6 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from effbench.analysis.comparison import Comparison, compare
+from effbench.analysis.noise import read_aa
 from effbench.records import Record
 from effbench.report.console import visible
 from effbench.report.figures.curves import Over, curves
@@ -37,10 +38,10 @@ def report(
 
     sources: cards of techniques, by name.
     suites: the suites as they were run, as the results folders keep them.
-    folders: where the records are, for the commands that make the page again.
+    folders: where the records are, for the commands that make the page again; A/A runs below them grey out noise.
     title: default: the names of the suites.
     """
-    comparisons = compare(records)
+    comparisons = compare(records, aa=read_aa(folders))
     main = overview.main_comparisons(comparisons)
     listing = len(records) <= sections.MOST_RECORDS
     cards = sources or {}

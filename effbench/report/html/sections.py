@@ -10,6 +10,7 @@ from markupsafe import Markup
 from effbench.analysis.comparison import Comparison, SetResult
 from effbench.records import Record
 from effbench.report import numbers
+from effbench.report.console import visible
 from effbench.report.eta import duration
 from effbench.report.figures.curves import curves
 from effbench.report.html.draw_chart import chart
@@ -38,24 +39,6 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordRow:
-    """A trial, as the page lists it."""
-
-    label: str
-    workload: str
-    budget: str
-    seed: int
-    status: str
-    metric: str
-    value: float | None  # of the headline metric, on test
-    shown: str
-    steps: int
-    wall: str
-    memory: str
-    remark: str
-
-
-@dataclass(frozen=True, slots=True)
 class Section:
     """All of a technique."""
 
@@ -64,7 +47,8 @@ class Section:
     source: Source | None
     measured: tuple[Measured, ...]
     pictures: tuple[tuple[str, Markup], ...]  # caption, curves
-    records: tuple[RecordRow, ...]
+    trials: int  # how many are listed
+    records: Markup  # lines of words between tabs, the first the heads: the page makes a table of them when asked
     verdicts: tuple[str, ...]  # all that were given, without repetition
 
 
@@ -94,7 +78,8 @@ def sections(
             sources.get(name),
             measured=tuple(_measured(*pair) for pair in pairs),
             pictures=() if name == BASELINE else tuple(_pictures(pairs, main)),
-            records=tuple(row for _, each in pairs for row in map(_record_row, each.records)) if records else (),
+            trials=sum(len(each.records) for _, each in pairs) if records else 0,
+            records=listing(record for _, each in pairs for record in each.records) if records else Markup(),
             verdicts=tuple(dict.fromkeys(str(each.verdict) for _, each in pairs if each.verdict)),
         )
         for name, pairs in found.items()
@@ -125,25 +110,31 @@ def _measured(comparison: Comparison, each: SetResult) -> Measured:
     )
 
 
-def _record_row(record: Record) -> RecordRow:
+def listing(records: Iterable[Record]) -> Markup:
+    """Return records as lines of words between tabs, numbers in full precision.
+
+    A table would make ten elements of each record, and a page of thousands slow to open.
+    """
+    lines = ["\t".join(_HEADS), *("\t".join(map(visible, _row(record))) for record in records)]
+    return Markup.escape("\n".join(lines))
+
+
+_HEADS = ("set", "workload", "budget", "seed", "status", "metric", "on test", "steps", "wall", "peak MiB", "remark")
+
+
+def _row(record: Record) -> tuple[str, ...]:
     value = record.metrics.get("test", {}).get(record.metric)
-    remark = record.reason or "; ".join(record.warnings)
-    return RecordRow(
-        label=record.label,
-        workload=record.workload,
-        budget=record.budget,
-        seed=record.seed,
-        status=record.status.replace("_", " "),
-        metric=record.metric,
-        value=value,
-        shown=numbers.NOTHING if value is None else numbers.significant(value, 6),
-        steps=record.steps,
-        wall=duration(record.wall_seconds) if record.wall_seconds else "",
-        memory=numbers.significant(record.peak_memory_mib) if record.peak_memory_mib is not None else "",
-        remark=" ".join(remark.split())[:200] + (f" ({record.log})" if record.log and record.status != "ok" else ""),
+    remark = " ".join((record.reason or "; ".join(record.warnings)).split())[:200]
+    return (
+        record.label,
+        record.workload,
+        record.budget,
+        str(record.seed),
+        record.status.replace("_", " "),
+        record.metric,
+        numbers.NOTHING if value is None else repr(value),
+        str(record.steps),
+        duration(record.wall_seconds) if record.wall_seconds else "",
+        numbers.significant(record.peak_memory_mib) if record.peak_memory_mib is not None else "",
+        remark + (f" ({record.log})" if record.log and record.status != "ok" else ""),
     )
-
-
-def total(found: Iterable[Comparison]) -> int:
-    """Return how many records there are."""
-    return sum(len(each.group.records) for each in found)

@@ -138,6 +138,36 @@ function makeTheme(button) {
   show();
 }
 
+function makeListing(text) {
+  const [heads, ...rows] = text.textContent.split("\n").map((line) => line.split("\t"));
+  const table = document.createElement("table");
+  table.className = "sortable compact";
+  const head = table.createTHead().insertRow();
+  for (const name of heads) {
+    const cell = document.createElement("th");
+    cell.scope = "col";
+    cell.textContent = name;
+    head.append(cell);
+  }
+  const body = table.createTBody();
+  for (const row of rows) {
+    const line = body.insertRow();
+    for (const words of row) {
+      const cell = line.insertCell();
+      cell.textContent = words;
+      if (words !== "" && !Number.isNaN(Number(words))) cell.dataset.v = words;
+    }
+  }
+  const scroll = document.createElement("div");
+  scroll.className = "scroll";
+  scroll.tabIndex = 0;
+  scroll.setAttribute("role", "region");
+  scroll.setAttribute("aria-label", text.getAttribute("aria-label"));
+  scroll.append(table);
+  text.replaceWith(scroll);
+  makeSortable(table);
+}
+
 function openTarget() {
   const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (target && target.tagName === "DETAILS") target.open = true;
@@ -156,5 +186,8 @@ for (const controls of document.querySelectorAll(".controls")) {
 document.querySelectorAll(".legend").forEach(makeLegend);
 makeTips(document.getElementById("tip"));
 makeTheme(document.getElementById("theme"));
+document.querySelectorAll("details.records").forEach((records) => {
+  records.addEventListener("toggle", () => makeListing(records.querySelector(".listing")), { once: true });
+});
 window.addEventListener("hashchange", openTarget);
 openTarget();
