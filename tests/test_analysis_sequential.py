@@ -100,6 +100,12 @@ def study(gain, jitter, n=8, techniques="ema"):
     return several("", USUAL[:n]) + several(techniques, ours)
 
 
+def decided(records, name="ema", seeds=SEEDS):
+    own, usual = ({r.seed: r for r in records if bool(r.techniques) is ours} for ours in (True, False))
+    assert all(name in r.techniques for r in own.values())
+    return why_decided(own, usual, seeds, 1, Size.parse("1%"))
+
+
 @pytest.mark.parametrize(
     ("gain", "jitter", "n", "said"),
     [
@@ -111,19 +117,19 @@ def study(gain, jitter, n=8, techniques="ema"):
     ],
 )
 def test_a_run_is_told_when_a_set_is_decided(gain, jitter, n, said):
-    assert why_decided(study(gain, jitter, n), {"ema": {}}, SEEDS, 1, Size.parse("1%")) == said
+    assert decided(study(gain, jitter, n)) == said
 
 
 def test_looks_follow_the_planned_order_and_stop_at_the_first_gap():
     records = [each for each in study(0.05, 0.0005) if not (each.techniques and each.seed == 1)]
-    assert why_decided(records, {"ema": {}}, SEEDS, 1, Size.parse("1%")) == ""
-    assert why_decided(records, {"ema": {}}, [0, 2, 3, 4, 5, 6, 7, 1], 1, Size.parse("1%")).startswith("better after 3")
+    assert decided(records) == ""
+    assert decided(records, seeds=[0, 2, 3, 4, 5, 6, 7, 1]).startswith("better after 3")
 
 
 def test_what_breaks_is_decided_and_what_broke_once_is_not():
     broken = several("", USUAL) + [record("sam", seed=seed, status="diverged") for seed in range(5)]
-    assert why_decided(broken, {"sam": {}}, SEEDS, 1, Size.parse("1%")) == "breaks on more than half of the seeds"
-    assert why_decided(broken[:-1], {"sam": {}}, SEEDS, 1, Size.parse("1%")) == ""
+    assert decided(broken, "sam") == "breaks on more than half of the seeds"
+    assert decided(broken[:-1], "sam") == ""
 
 
 def left_out(techniques, seeds, why):

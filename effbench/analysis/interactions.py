@@ -12,6 +12,8 @@ from effbench.analysis.intervals import Estimate, estimate
 from effbench.analysis.verdicts import corrected
 from effbench.records import canonical
 
+MOST_FACTORS = 10  # of which a design would have a thousand points
+
 Factor = tuple[str, str]  # technique, and its options as JSON
 
 
@@ -48,7 +50,7 @@ class Interactions:
 
 
 def interactions(comparison: Comparison, techniques: Iterable[str] = ()) -> Interactions | None:
-    """Return the effects of the techniques that were crossed in this comparison; None where none were.
+    """Return the effects of the techniques that were crossed in this comparison; None where none, or too many, were.
 
     techniques: the factors, as the suite's `[factorial]` names them; default: those of which each occurs alone with
         every other, or without it, with one set of options.
@@ -62,7 +64,7 @@ def interactions(comparison: Comparison, techniques: Iterable[str] = ()) -> Inte
 
     values = _values(comparison)
     factors = _factors(values, techniques)
-    if len(factors) < 2:
+    if not 2 <= len(factors) <= MOST_FACTORS:
         return None
     points = {levels: values[name] for name in values if (levels := _levels(name, factors)) is not None}
     terms = [(i,) for i in range(len(factors))] + list(itertools.combinations(range(len(factors)), 2))

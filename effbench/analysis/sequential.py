@@ -19,7 +19,8 @@ from enum import StrEnum
 from effbench.analysis.intervals import CONFIDENCE, Estimate, estimate
 
 FIRST_LOOK = 3  # seeds: of two, Student's t knows next to nothing
-_PATHS = 200_000  # simulated to find the levels
+_PATHS = 200_000  # simulated to find the levels, or fewer where there are very many seeds:
+_VALUES = 8_000_000  # in all of them
 _LEAST = 25  # paths that a level must rest on; what is not spent is spent later
 
 
@@ -82,16 +83,17 @@ def design(seeds: int, alpha: float = 1.0 - CONFIDENCE, rule: str = "kim_demets"
     import numpy as np
     from scipy.special import stdtr
 
+    paths = min(_PATHS, _VALUES // max(1, seeds))
     looks = tuple(range(min(FIRST_LOOK, seeds), seeds + 1)) if seeds > 1 else ()
     dice = np.random.default_rng(0)
-    values = dice.standard_normal((_PATHS, seeds))
+    values = dice.standard_normal((paths, seeds))
     sums, squares = values.cumsum(1), (values**2).cumsum(1)
-    undecided = np.ones(_PATHS, dtype=bool)
+    undecided = np.ones(paths, dtype=bool)
     levels = []
     for n in looks:
         mean = sums[:, n - 1] / n
         t = np.abs(mean) / np.sqrt((squares[:, n - 1] - n * mean**2) / (n - 1) / n)
-        allowed = int(SPENDING[rule](n / seeds, alpha) * _PATHS) - int(_PATHS - undecided.sum())
+        allowed = int(SPENDING[rule](n / seeds, alpha) * paths) - int(paths - undecided.sum())
         if allowed >= _LEAST:
             edge = np.partition(t[undecided], -allowed)[-allowed]
             undecided &= t < edge

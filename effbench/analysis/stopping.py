@@ -66,37 +66,51 @@ def until_decided(
         EffbenchError: the margin is no size.
     """
     size = Size.parse(margin)
+    index: dict[tuple[str, str, str], dict[int, Record]] = {}  # workload, budget, set -> seed -> record
+    settled: dict[tuple[str, str, str], str] = {}  # what is decided stays decided
+    seen = 0
+
+    def why(workload: str, budget: str, techniques: Mapping[str, Mapping[str, Any]], sets: int) -> str:
+        place = (workload, budget, canonical(techniques))
+        if place not in settled:
+            own, usual = index.get(place, {}), index.get((workload, budget, BASELINE), {})
+            if found := why_decided(own, usual, seeds, sets, size):
+                settled[place] = found
+        return settled.get(place, "")
 
     def enough(records: Sequence[Record], cell: Cell) -> str:
-        others = [chosen for chosen in sets_of(cell.workload) if chosen]
-        alike = [r for r in records if (r.workload, r.budget) == (cell.workload, str(cell.budget))]
+        nonlocal seen
+        for record in records[seen:]:
+            index.setdefault((record.workload, record.budget, canonical(record.techniques)), {})[record.seed] = record
+        seen = len(records)
+        workload, budget = cell.workload, str(cell.budget)
+        others = [chosen for chosen in sets_of(workload) if chosen]
         if cell.techniques:
-            return why_decided(alike, cell.techniques, seeds, len(others), size)
-        refused = {canonical(record.techniques) for record in alike if record.status == "skipped"}
-        served = [chosen for chosen in others if canonical(chosen) not in refused]
-        done = all(why_decided(alike, chosen, seeds, len(others), size) for chosen in served)
+            return why(workload, budget, cell.techniques, len(others))
+        done = all(
+            why(workload, budget, chosen, len(others))
+            or _is_refused(index.get((workload, budget, canonical(chosen)), {}))
+            for chosen in others
+        )
         return "all sets are decided" if others and done else ""
 
     return enough
 
 
+def _is_refused(own: Mapping[int, Record]) -> bool:
+    return any(record.status == "skipped" for record in own.values())
+
+
 def why_decided(
-    records: Sequence[Record],
-    techniques: Mapping[str, Mapping[str, Any]],
-    seeds: Sequence[int],
-    sets: int,
-    margin: Size,
+    own: Mapping[int, Record], usual: Mapping[int, Record], seeds: Sequence[int], sets: int, margin: Size
 ) -> str:
     """Say what is decided of a set, with how many seeds; "" where nothing is yet, or there is nothing to decide.
 
-    records: of one workload and budget, the baseline's among them.
+    own, usual: seed -> record of the set, and of the baseline, on one workload under one budget.
     seeds: the planned ones, in the order in which they run; the looks follow this order, whatever ends first.
     sets: how many the table will have, without the baseline.
     margin: differences up to this size are none.
     """
-    name = canonical(techniques)
-    own = {record.seed: record for record in records if canonical(record.techniques) == name}
-    usual = {record.seed: record for record in records if not record.techniques}
     if 2 * sum(record.status in BROKEN for record in own.values()) > len(seeds):
         return "breaks on more than half of the seeds"
     differences, theirs, chosen = _in_order(own, usual, seeds)
