@@ -22,6 +22,12 @@ def test_it_does_not_depend_on_how_often_the_run_is_evaluated(points):
     assert spent_at_target(record(curve=curve(0.9, points), target=0.6)) == pytest.approx(5.0 * 0.6 / 0.9)
 
 
+@pytest.mark.parametrize("points", [10, 17, 40, 200])
+def test_nor_where_the_curve_is_bent(points):
+    rows = [row(t, 0.9 * (1.0 - math.exp(-t))) for t in (5.0 * (i + 1) / points for i in range(points))]
+    assert spent_at_target(record(curve=rows, target=0.7)) == pytest.approx(math.log(0.9 / 0.2), rel=0.025)
+
+
 def test_less_may_be_better():
     rows = [{"spent": 1.0, "loss": 3.0}, {"spent": 2.0, "loss": 1.0}]
     assert spent_at_target(record(curve=rows, metric="loss", higher_is_better=False, target=1.5)) == pytest.approx(1.75)

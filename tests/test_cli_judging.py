@@ -93,11 +93,13 @@ def test_folders_that_compare_are_merged(capsys: pytest.CaptureFixture[str]) -> 
     two.write_json("prices", {"b": 2})
     two.write_json("suite", {"name": "quick"})
     (two.logs / "x.log").write_text("boom", encoding="utf-8")
+    folder("one/aa", several("", [0.8, 0.9]))
     assert shown(capsys, "merge", "one", "two", "--into", "both").startswith("6 records of 2 folders are in both;")
     both = Store("both")
     assert len(both.records()) == 6
     assert both.read_json("prices") == {"a": 1, "b": 2}
     assert both.read_json("suite") == {"name": "quick"}
+    assert len(Store("both/aa").records()) == 2
     assert (both.logs / "x.log").read_text(encoding="utf-8") == "boom"
     assert "both holds results already" in told(capsys, "merge", "one", "two", "--into", "both")
 

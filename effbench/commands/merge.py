@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from effbench.analysis.merging import mismatches
+from effbench.analysis.noise import FOLDER, read_aa
 from effbench.errors import EffbenchError
 from effbench.records import Record
 from effbench.report.console import emit
@@ -24,14 +25,22 @@ def run(arguments: argparse.Namespace) -> int:
     into = Store(arguments.into)
     if into.records_file.exists():
         raise EffbenchError(f"{into.path} holds results already; name a new folder with --into")
-    into.check_writable()
-    merged = latest(record for records in found for record in records)
-    for record in merged.values():
-        into.append(record)
+    merged = _put(into, [record for records in found for record in records])
+    if own := read_aa(arguments.results):
+        _put(Store(into.path / FOLDER), own)
     for store in stores:
         _bring(store, into)
-    emit(f"{len(merged)} records of {len(stores)} folders are in {into.path}; `effbench table {into.path}` shows them.")
+    emit(f"{merged} records of {len(stores)} folders are in {into.path}; `effbench table {into.path}` shows them.")
     return 0
+
+
+def _put(into: Store, records: Iterable[Record]) -> int:
+    """Write the records that count into a new folder; return how many these are."""
+    into.check_writable()
+    merged = latest(records)
+    for record in merged.values():
+        into.append(record)
+    return len(merged)
 
 
 def refuse_apples_and_pears(stores: Sequence[Store], found: Sequence[Sequence[Record]]) -> None:
