@@ -329,6 +329,23 @@ def test_what_is_measured_is_the_word_of_rank_0_and_seldom_asked_for():
     assert calls == {"broadcast": looks}
 
 
+def test_steps_that_differ_end_no_later_than_one_of_them() -> None:
+    """Every fiftieth step lasts as long as a hundred others, as where ranks seldom send something."""
+
+    class Uneven(Watch):
+        def spent(self, training: Training) -> float:
+            self.looks += 1
+            return training.step + 100.0 * (training.step // 50)
+
+    for budget in (310, 640):
+        one, other = in_two_ranks(share_batches(vectors(), 2), f"{budget}s", Uneven)
+        assert one == other
+        steps, progress, looks, _ = one
+        assert budget <= steps + 100 * (steps // 50) <= budget + 101
+        assert progress == sorted(progress)
+        assert looks < steps
+
+
 def test_a_rank_out_of_step_goes_by_its_own_clock_and_asks_nobody():
     recipe = share_batches(vectors(), 2).swap(in_step=False)
     one, other = in_two_ranks(recipe, "20s", Watch)

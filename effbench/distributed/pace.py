@@ -19,8 +19,9 @@ class Pace:
     What is counted, every rank knows by itself. What is measured is the word of rank 0's clock, and asking for it makes
     all ranks wait for each other, which methods that communicate rarely must not be made to do. So they ask in the
     first steps, after what has slowed them down, and whenever a 64th of the budget or half of what was left has gone;
-    in between each step is taken to last as long as those before. The last steps are therefore asked for one by one,
-    and no run ends but by the clock.
+    in between each step is taken to last as long as those since the last look, or as all on the average, whichever is
+    longer: some send what others do not. The last steps are therefore asked for one by one, and no run ends but by the
+    clock.
 
     A rank that goes by itself looks at its own clock in every step.
     """
@@ -47,7 +48,7 @@ class Pace:
         if self._is_asked:
             found = training.group.agree(found)
             if steps := training.step - self._step:
-                self._per_step = (found - self._heard) / steps
+                self._per_step = max((found - self._heard) / steps, found / training.step)
             self._heard, self._step = found, training.step
             self._next = found + min(_STRETCH, (1.0 - found) / 2)
         training.progress = max(training.progress, found)
