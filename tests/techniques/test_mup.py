@@ -103,6 +103,14 @@ def test_matrices_learn_at_the_rate_over_the_ratio_and_decay_stays() -> None:
         assert group["lr"] * group["weight_decay"] == pytest.approx(0.003 if weight.ndim > 1 else 0.0)
 
 
+def test_a_part_of_a_model_without_its_head_has_no_output_layer() -> None:
+    model = begun(text_of(16)).model
+    whole, model.head = wide_matrices(model), nn.Identity()
+    assert output_layer(model) is None
+    assert wide_matrices(model) == whole
+    assert len(whole) == 8
+
+
 def test_it_says_why_it_does_not_apply() -> None:
     with pytest.raises(NotApplicable, match="this model is none"):
         mup.apply(vectors(), {})

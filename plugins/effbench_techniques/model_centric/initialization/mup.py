@@ -64,6 +64,7 @@ def mup(recipe: Recipe, *, ratio: float = 4.0) -> Recipe:
 def parametrize(model: nn.Module, ratio: float) -> None:
     """Let a transformer start, and compute, as one that is `ratio` times as wide as another does."""
     output = output_layer(model)
+    assert output is not None  # a whole transformer has one
     with torch.no_grad():
         for weight in embeddings(model) | {output.weight}:
             weight.mul_(math.sqrt(ratio))
@@ -90,9 +91,11 @@ class Cooler(nn.Module):
         return mixed
 
 
-def output_layer(model: nn.Module) -> nn.Linear:
-    """Return the last linear layer of the head."""
-    return [layer for layer in model.get_submodule("head").modules() if isinstance(layer, nn.Linear)][-1]
+def output_layer(model: nn.Module) -> nn.Linear | None:
+    """Return the last linear layer of the head; None where this part of a model has no head."""
+    head = getattr(model, "head", None)
+    layers = [layer for layer in head.modules() if isinstance(layer, nn.Linear)] if isinstance(head, nn.Module) else []
+    return layers[-1] if layers else None
 
 
 def embeddings(model: nn.Module) -> set[nn.Parameter]:
@@ -108,11 +111,10 @@ def embeddings(model: nn.Module) -> set[nn.Parameter]:
 
 
 def wide_matrices(model: nn.Module) -> set[nn.Parameter]:
-    """Return the weights of the linear layers from width to width: all but the output layer's."""
-    output = output_layer(model).weight
-    layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear)]
-    weights = (layer.weight for layer in layers)
-    return {weight for weight in weights if isinstance(weight, nn.Parameter) and weight is not output}
+    """Return the weights of the linear layers from width to width: all but the output layer's, in a part of a model."""
+    output = output_layer(model)
+    weights = {layer.weight for layer in model.modules() if isinstance(layer, nn.Linear) and layer is not output}
+    return {weight for weight in weights if isinstance(weight, nn.Parameter)}
 
 
 def slower(optimizer: Optimizer, chosen: set[nn.Parameter], ratio: float) -> list[dict[str, Any]]:

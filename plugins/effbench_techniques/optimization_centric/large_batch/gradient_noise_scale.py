@@ -22,7 +22,10 @@ _LEAST = 4  # examples of a batch that is measured: both halves should have stat
     claim="one number, measured while training, predicts the largest useful batch from MNIST to Dota",
     neutral={"max_growth": 1},
     after=["sparse_mlm_head"],  # which says how a single gradient is taken
-    conflicts={"fsdp": "no process has the whole gradient, whose norm is measured"},
+    conflicts=dict.fromkeys(
+        ("expert_parallel", "fsdp", "hybrid_3d", "tensor_parallel", "zero1_weight_update_sharding"),
+        "no process has the whole gradient, whose norm is measured",
+    ),
 )
 def gradient_noise_scale(
     recipe: Recipe, *, max_growth: int = 8, interval: int = 5, memory: float = 0.9, power: float = 0.5
