@@ -80,6 +80,7 @@ def render(technique: Technique, width: int = 80) -> str:
         "claim": technique.claim,
         "after": ", ".join(technique.after),
         "excludes": "; ".join(f"{name}: {why}" for name, why in technique.conflicts.items()),
+        "unequal": technique.unequal and f"to one process: {technique.unequal}",
     }
     facts = {name: text for name, text in facts.items() if text}
     blocks = [f"{technique.name}{_title(technique)}", _wrapped(found.summary, width), _aligned(facts, width)]

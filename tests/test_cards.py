@@ -98,6 +98,10 @@ def test_a_card() -> None:
     assert shown == CARD
 
 
+def test_a_card_says_why_several_processes_are_not_equal_to_one() -> None:
+    assert "  unequal  to one process: chance decides\n" in cards.render(made(unequal="chance decides"))
+
+
 def test_a_title_says_what_the_name_does_not() -> None:
     assert cards.render(made(title="Gaussian noise")).startswith("noise: Gaussian noise\n")
     assert cards.render(made(title="Noise")).startswith("noise\n")
