@@ -64,11 +64,14 @@ def grid(sizes: Mapping[str, int]) -> dict[str, Axis]:
 
 
 def sum_gradients(parameters: Iterable[nn.Parameter], axis: Axis) -> None:
-    """Give all processes of an axis the sum of their gradients, sent in one piece; where one has none, it counts 0."""
+    """Give all processes of an axis the sum of their gradients, sent in one piece; one that none has stays None."""
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     if axis.size == 1 or not trained:
         return
     slopes = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
-    summed = axis.sum(torch.cat([slope.flatten() for slope in slopes]))
-    for parameter, slope in zip(trained, torch.split(summed, [p.numel() for p in trained]), strict=True):
-        parameter.grad = slope.view_as(parameter)
+    exist = slopes[0].new_tensor([float(p.grad is not None) for p in trained])
+    summed, counts = axis.sum(torch.cat([*(slope.flatten() for slope in slopes), exist])).tensor_split([-len(trained)])
+    for parameter, slope, count in zip(
+        trained, torch.split(summed, [p.numel() for p in trained]), counts.tolist(), strict=True
+    ):
+        parameter.grad = slope.view_as(parameter) if count else None

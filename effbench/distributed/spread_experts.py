@@ -5,9 +5,10 @@ Lepikhin et al., GShard: Scaling Giant Models with Conditional Computation and A
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -18,6 +19,19 @@ from effbench.distributed.cut_layers import shared_out
 from effbench.distributed.stages import Elsewhere
 from effbench.errors import NotApplicable
 from effbench.models.experts import Added, Experts, Routing, imbalance
+
+
+class Told(NamedTuple):
+    """What each process has told all others.
+
+    sizes: how many examples it has.
+    balance: what the balance of the experts counts in its gradient.
+    chance: a number that tells apart where its random numbers stand.
+    """
+
+    sizes: list[int]
+    balance: list[float]
+    chance: list[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +52,27 @@ class Spread:
         """Send each token to its experts, wherever they are; (B, T, C) -> (B, T, C)."""
         layer = self.layer
         tokens = layer.norm(x).flatten(0, 1)
-        chances, sizes, balance = self.of_all(layer.router(tokens).float().softmax(1).unflatten(0, x.shape[:2]))
+        chances, told = self.of_all(layer.router(tokens).float().softmax(1).unflatten(0, x.shape[:2]))
+        before = torch.get_rng_state()
         routing = layer.route(chances, layer.capacity if layer.training else None)
-        mixed = self.ask(tokens, routing, sizes)
+        if len(set(told.chance)) > 1 and not torch.equal(before, torch.get_rng_state()):
+            raise NotApplicable("tokens are sent to experts by chance, and the processes have drawn unlike numbers")
+        mixed, balance = self.ask(tokens, routing, told.sizes), sum(told.balance)
         if balance and torch.is_grad_enabled():
             mixed = Added.apply(mixed, imbalance(chances, routing.favourite), balance)  # type: ignore[no-untyped-call]
         return mixed.view_as(x)
 
-    def of_all(self, own: Tensor) -> tuple[Tensor, list[int], float]:
-        """Return the chances of the tokens of all, how many examples each process has, and the whole factor of balance.
+    def of_all(self, own: Tensor) -> tuple[Tensor, Told]:
+        """Return the chances of the tokens of all, (all B * T, E), with a graph for its own, and more of each process.
 
-        own: (B, T, E) probabilities of the experts. What comes back, (all B * T, E), has a graph for these alone.
+        own: (B, T, E) probabilities of the experts.
+
+        Raises:
+            NotApplicable: the processes have texts of other lengths.
         """
         places, place = self.axis.size, self.axis.place
-        told = torch.zeros(places, 2, dtype=torch.float64)
-        told[place] = torch.tensor([float(len(own)), self.layer.balance])
-        self.axis.sum(told)
-        sizes = [int(size) for size in told[:, 0]]
+        told = self.told(own)
+        sizes = told.sizes
         padded = own.new_zeros(max(sizes), *own.shape[1:])
         padded[: len(own)] = own.detach()
         gathered = [torch.empty_like(padded) for _ in range(places)]
@@ -62,7 +80,17 @@ class Spread:
         chances = own.new_empty(sum(sizes), *own.shape[1:])
         for other, size in enumerate(sizes):
             chances[other::places] = own if other == place else gathered[other][:size]
-        return chances.flatten(0, 1), sizes, float(told[:, 1].sum())
+        return chances.flatten(0, 1), told
+
+    def told(self, own: Tensor) -> Told:
+        """Tell all processes how much this one has, and hear how much they have."""
+        facts = torch.zeros(self.axis.size, 4, dtype=torch.float64)
+        chance = float(zlib.crc32(torch.get_rng_state().numpy().tobytes()))
+        facts[self.axis.place] = torch.tensor([own.shape[0], own.shape[1], self.layer.balance, chance])
+        sizes, lengths, balance, chances = self.axis.sum(facts).T.tolist()
+        if len(set(lengths)) > 1:
+            raise NotApplicable("experts in several processes queue tokens by their places, and texts differ in length")
+        return Told([int(size) for size in sizes], balance, chances)
 
     def ask(self, tokens: Tensor, routing: Routing, sizes: Sequence[int]) -> Tensor:
         """Return what the experts say of this process's tokens, (N, C), and tell others what the experts here say."""

@@ -13,6 +13,7 @@ from effbench.terms import backward
 from effbench_techniques.data_centric.sampling.selective_backprop import selective_backprop
 from effbench_techniques.model_centric.architecture.moe_gshard_top2 import moe_gshard_top2
 from effbench_techniques.model_centric.architecture.moe_switch import moe_switch
+from effbench_techniques.model_centric.curriculum.progressive_layer_dropping import progressive_layer_dropping
 from effbench_techniques.optimization_centric.averaged_weights.ema import ema
 from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
 from effbench_techniques.optimization_centric.objective.sam import sam
@@ -27,7 +28,7 @@ KNOWN = {
     each.name: each
     for each in (
         *(expert_parallel, moe_switch, moe_gshard_top2, ema, gradient_accumulation, activation_checkpointing),
-        *(sam, ddp, selective_backprop),
+        *(sam, ddp, selective_backprop, progressive_layer_dropping),
     )
 }
 
@@ -84,6 +85,10 @@ def test_micro_batches_recomputation_and_averages_go_on_as_in_one_process() -> N
     even = shallow(batch_size=lambda progress: 8)
     assert off(even, {**plenty, "gradient_accumulation": {"micro_batches": 2}}) < TOLERANCE
     assert off(even, {"moe_switch": {}, "activation_checkpointing": {}, "ema": {}}) < TOLERANCE
+
+
+def test_layers_that_are_dropped_rest_as_in_one_process() -> None:
+    assert off(shallow(), {"moe_switch": {}, "progressive_layer_dropping": {"theta": 0.3}}) < TOLERANCE
 
 
 def test_each_process_has_its_experts_and_all_else() -> None:
@@ -156,8 +161,16 @@ def test_it_refuses_what_it_cannot_do() -> None:
         made.embed = nn.Sequential(made.embed, nn.Dropout(0.5))
         return made
 
-    with pytest.raises(NotApplicable, match="dropout draws unlike numbers"):
-        expert_parallel.apply(shallow(model=dropping), {})
+    by_chance, _ = compose(shallow(model=dropping), {"moe_gshard_top2": {}, "expert_parallel": {}}, KNOWN)
+    with pytest.raises(NotApplicable, match="have drawn unlike numbers"):  # for shares of 4 and 3 examples
+        on_all_ranks(by_chance, lambda training: None)
+    assert on_all_ranks(expert_parallel.apply(shallow(model=dropping), {}), lambda training: training.step) == [6, 6]
+
+    def cropping(batch, training):
+        return batch if training.group.rank else batch.replace(inputs=batch.inputs[:, :8], targets=batch.targets[:, :8])
+
+    with pytest.raises(NotApplicable, match="texts differ in length"):
+        on_all_ranks(expert_parallel.apply(shallow(transform=cropping), {}), lambda training: None)
     for other in (sam, ddp, selective_backprop):
         with pytest.raises(Conflict, match=f"expert_parallel.*{other.name}|{other.name}.*expert_parallel"):
             compose(shallow(), {"expert_parallel": {}, other.name: {}}, KNOWN)

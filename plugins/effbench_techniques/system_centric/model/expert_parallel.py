@@ -7,13 +7,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.modules.dropout import _DropoutNd
 
 from effbench import Batch, Recipe, Training, technique
 from effbench.distributed.axes import Axis, grid, sum_gradients
 from effbench.distributed.data_parallel import check_processes, deal_batches, refuse
 from effbench.distributed.spread_experts import layers_of, owners_of, spread
-from effbench.errors import Conflict, NotApplicable
+from effbench.errors import Conflict
 from effbench_techniques.model_centric.architecture.moe_switch import moe_switch
 from effbench_techniques.system_centric.model.tensor_parallel import draw_alike
 
@@ -47,7 +46,8 @@ def expert_parallel(recipe: Recipe, *, processes: int = 2) -> Recipe:
     asked about which token is decided as in one process, over the tokens of all: so capacity and balance are those of
     the whole batch, only tokens that find room are sent, and the weights are those of one process, but for rounding.
     Tokens travel to their experts and back, in all-to-all exchanges, and their slopes once more; the gradients of what
-    all processes have are added up at the end of a step. What is evaluated is put together on rank 0.
+    all processes have are added up at the end of a step. Dropout draws other masks in each process. The model that is
+    evaluated is put together on rank 0.
 
     It goes with moe_switch, moe_gshard_top2, or a model that has experts; another one gets those of moe_switch.
 
@@ -85,14 +85,12 @@ def with_experts(recipe: Recipe, processes: int) -> Recipe:
     """Return a recipe whose model has experts, as it is or with those of moe_switch.
 
     Raises:
-        NotApplicable: there is nowhere to put them, there are too few, or dropout would let processes choose unlike.
+        NotApplicable: there is nowhere to put them, or there are too few.
     """
     with torch.random.fork_rng(devices=[]):
         model = recipe.model()
     if not layers_of(model):
         return with_experts(moe_switch.function(recipe), processes)
-    if any(isinstance(module, _DropoutNd) for module in model.modules()):
-        raise NotApplicable("expert_parallel has all processes choose experts alike, and dropout draws unlike numbers")
     for layer in layers_of(model).values():
         owners_of(layer, processes, "expert_parallel")
     return recipe
