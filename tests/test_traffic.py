@@ -260,11 +260,17 @@ def test_the_line_ends_with_the_ranks() -> None:
     assert threading.active_count() == before
 
 
-def test_a_rank_that_dies_on_a_slow_network_ends_the_trial_with_its_own_traceback() -> None:
-    def work(group: Group, t: Tensor) -> None:
-        if group.rank == 1:
-            raise ZeroDivisionError("found on the way")
-        dist.all_reduce(t)
+@pytest.mark.parametrize("link", [None, Link(0.02, 1e6)])
+def test_a_rank_that_dies_while_another_averages_ends_all_with_its_own_traceback(link: Link | None) -> None:
+    model = nn.Linear(10, 10)
+
+    def body(group: Group) -> None:
+        placed = DistributedDataParallel(model)
+        with group.wire.emulating(link):
+            outputs = placed(torch.ones(1, 10))
+            if group.rank == 1:
+                raise ZeroDivisionError("found on the way")
+            outputs.sum().backward()
 
     with pytest.raises(RankError, match="ZeroDivisionError: found on the way"):
-        slow(Link(0.05, math.inf), work)
+        run_ranks(2, body)

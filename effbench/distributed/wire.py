@@ -96,19 +96,16 @@ class Delayed(dist.Work):
 
     def get_future(self) -> torch.futures.Future[list[torch.Tensor]]:
         """Return a future of the collective's tensors, for those who go on when it is done, such as DDP."""
-        future = torch.futures.Future[list[torch.Tensor]]()
+        over = torch.futures.Future[None]()
 
         def follow(begun: Future[dist.Work]) -> None:
             try:
-                begun.result().get_future().add_done_callback(finish)
-            except Exception as fault:  # noqa: BLE001 - whoever waits for it shall hear of it
-                future.set_exception(fault)  # type: ignore[arg-type]  # torch declares it so
-
-        def finish(done: torch.futures.Future[list[torch.Tensor]]) -> None:
-            try:
-                future.set_result(done.value())
-            except Exception as fault:  # noqa: BLE001 - as above
-                future.set_exception(fault)  # type: ignore[arg-type]  # torch declares it so
+                begun.result().get_future().add_done_callback(lambda _: over.set_result(None))
+            except Exception:  # noqa: BLE001 - whoever looks at the tensors hears of it
+                over.set_result(None)
 
         self._begun.add_done_callback(follow)
-        return future
+        tensors: torch.futures.Future[list[torch.Tensor]] = over.then(
+            lambda _: self._begun.result().get_future().value()  # raises what went wrong; C++ sees it only so
+        )
+        return tensors
