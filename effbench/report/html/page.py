@@ -44,7 +44,7 @@ def report(
     comparisons = compare(records, aa=read_aa(folders))
     main = overview.main_comparisons(comparisons)
     listing = len(records) <= sections.MOST_RECORDS
-    cards = sources or {}
+    cards, where = sources or {}, provenance.environment(records)
     parts = sections.sections(comparisons, main, cards, records=listing)
     names = list(dict.fromkeys(record.suite for record in records if record.suite))
     return (
@@ -52,7 +52,7 @@ def report(
         .get_template("page.html.jinja")
         .render(
             title=title or listed(names) or "results",
-            facts=_facts(records, main),
+            facts=_facts(records, main, where),
             answer=summary.answer(main),
             workloads=[(each.group.workload, each.measure, each.group.budget) for each in main],
             overview=overview.overview(main),
@@ -67,7 +67,7 @@ def report(
             count=len(records),
             listing=listing,
             failures=provenance.failures(comparisons),
-            environment=provenance.environment(records),
+            environment=where,
             commands=provenance.reproduce(records, suites, folders),
             method=method(comparisons),
             style=_asset("page.css"),
@@ -95,10 +95,12 @@ def _asset(name: str) -> Markup:
     return Markup(text.rstrip())  # noqa: S704 - files of our own
 
 
-def _facts(records: Sequence[Record], main: Sequence[Comparison]) -> list[tuple[str, str]]:
+def _facts(
+    records: Sequence[Record], main: Sequence[Comparison], where: Sequence[provenance.Fact]
+) -> list[tuple[str, str]]:
     sets = {key for each in main for key in each.group.sets if key != "{}"}
     budgets = list(dict.fromkeys(each.group.budget for each in main))
-    machines = dict(provenance.environment(records)[0].values) if records else {}
+    machines = [value for fact in where if fact.name == "machine" for value, _ in fact.values]
     return [
         (counted(len(sets), "set"), "of techniques"),
         (counted(len(main), "workload"), listed((each.group.workload for each in main), most=9)),
