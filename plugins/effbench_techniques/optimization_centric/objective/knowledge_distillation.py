@@ -24,7 +24,7 @@ from effbench.workloads.evaluation import evaluating
     conflicts={"sparse_mlm_head": "the teacher predicts all tokens of a text, and the loss sees those that are masked"},
 )
 def knowledge_distillation(
-    recipe: Recipe, *, weight: float = 0.5, temperature: float = 2.0, teacher_steps: int = 100, until: float = 0.5
+    recipe: Recipe, *, weight: float = 0.5, temperature: float = 2.0, teacher_steps: int = 50, until: float = 0.5
 ) -> Recipe:
     """Ask for the probabilities that a teacher gives to all classes, which tell more of an example than its label.
 
