@@ -364,6 +364,13 @@ def test_packaged_suites_are_right(name: str) -> None:
     assert suite.summary.endswith(".")
 
 
+def test_the_taxonomy_suite_holds_every_technique_on_a_workload_that_takes_it() -> None:
+    known = plugin_finder.load(strict=True)
+    suite = suites.load("taxonomy", known)
+    held = [name for sets in suite.only.values() for chosen in sets for name in chosen]
+    assert sorted(held) == sorted(known.techniques)
+
+
 def test_the_quick_suite_is_what_the_readme_promises() -> None:
     quick = read(suites.find("quick"))
     assert (len(quick.workloads), len(quick.sets), len(quick.seeds), quick.budget) == (3, 5, 3, "5s reference")
