@@ -85,7 +85,7 @@ def _row(card: Claim, both: Tracks) -> tuple[str, ...]:
         card.n,
         card.verdict,
         _shown(card.difference),
-        NOTHING if card.relative is None else f"{100.0 * card.relative:+.2g} %",
+        NOTHING if card.relative is None else f"{'+' * (card.relative > 0)}{significant(100.0 * card.relative, 2)} %",
         _times(card.cost.step.mean, card.cost.step.low, card.cost.step.high) if card.cost else NOTHING,
         _shown(tracked.waived) if tracked else NOTHING,
         _speed_up(card),
