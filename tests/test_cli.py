@@ -24,8 +24,8 @@ from effbench.verbs import VERBS
 #: What the command line promises. Scripts rely on it: take nothing away, and add with care.
 PROMISED = """
 run SUITE --budget B --total T --seeds LIST --technique SET... --workload NAME... --out DIR --jobs N --threads N
-    --device D --data NAME=PATH... --fail-fast --dry-run --fresh --track T... --until-decided --margin SIZE --plugin X...
-    --strict-plugins
+    --device D --data NAME=PATH... --fail-fast --dry-run --fresh --track T... --until-decided --margin SIZE
+    --plugin X... --strict-plugins
 calibrate SUITE --technique SET... --workload NAME... --out DIR --jobs N --threads N --device D --data NAME=PATH...
     --fresh --plugin X... --strict-plugins
 aa SUITE --budget B --total T --seeds LIST --workload NAME... --out DIR --jobs N --threads N --device D

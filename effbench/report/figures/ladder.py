@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from effbench.analysis.ladder import Ladder
 from effbench.report.figures.figure import Axis, Chart, Line
 
-MOST = 4  # lines: their bands lie over each other
+MOST = 6  # lines: their bands lie over each other
 
 
 def ladder(found: Sequence[Ladder]) -> Chart:
-    """Return the ladders of one workload and clock; those that differ most at the largest budget."""
+    """Return the ladders of one workload and clock; those that do best at the largest budget."""
     first = found[0]
     others = [each for each in found if any(rung.difference is not None for rung in each.rungs)]
     flipped = first.higher_is_better is False
     budgets = sorted({rung.amount for each in found for rung in each.rungs})
-    shown = sorted(others, key=lambda each: -abs(_last(each)))[:MOST]
+    better = 1.0 if flipped else -1.0
+    shown = sorted(others, key=lambda each: better * _last(each))[:MOST]
     return Chart(
         title=first.workload,
         about=f"Difference of {first.metric} to the baseline trained at the same budget, with its interval."

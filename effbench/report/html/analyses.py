@@ -105,7 +105,7 @@ def _ladders(found: Sequence[Ladder]) -> Part:
         "Ladder",
         "Budget ladder",
         "The same comparison at several budgets, the baseline retrained at each; upwards is better. The sets that "
-        "differ most at the largest budget are drawn.",
+        "do best at the largest budget are drawn.",
         tuple(chart_panel(figure) for figure in figures if figure.lines),
         tuple(sentences),
     )
