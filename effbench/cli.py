@@ -159,7 +159,7 @@ def _silence_if_full(stream: TextIO) -> None:
 def _meaning(fault: BaseException) -> tuple[int, str]:
     """Return the exit code of a fault, and what a person is told of it."""
     if isinstance(fault, KeyboardInterrupt):
-        return INTERRUPTED, "interrupted"
+        return INTERRUPTED, ": ".join(["interrupted", *map(str, fault.args)])
     if isinstance(fault, EffbenchError):
         return fault.exit_code, str(fault)
     if isinstance(fault, OSError):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_MOST_NAMES, _NAMES_ALIKE = 30, 6  # of known ones that an error lists
+
 
 class EffbenchError(Exception):
     """Any fault that effbench explains instead of showing a traceback."""
@@ -21,7 +23,7 @@ class UnknownName(EffbenchError):
         super().__init__(kind, name, known, where)  # what it is built from, so that it can go to another process
         self.kind, self.name, self.nearest = kind, name, nearest(name, known)
         hint = f"did you mean {self.nearest!r}? " if self.nearest else ""
-        self._message = f"{where}there is no {kind} {name!r}; {hint}There is: {', '.join(known) or 'none'}"
+        self._message = f"{where}there is no {kind} {name!r}; {hint}{_what_there_is(name, known)}"
 
     def __str__(self) -> str:
         return self._message
@@ -63,6 +65,14 @@ class Conflict(Refusal):
 
 class Diverged(EffbenchError):
     """The loss is no longer a finite number."""
+
+
+def _what_there_is(name: str, known: list[str]) -> str:
+    """Say which names there are, and of very many those that look most like `name`."""
+    if len(known) <= _MOST_NAMES:
+        return f"There is: {', '.join(known) or 'none'}"
+    alike = difflib.get_close_matches(name, known, n=_NAMES_ALIKE, cutoff=0.0)
+    return f"There are {len(known)}, such as: {', '.join(sorted(alike))}"
 
 
 def words_of(fault: BaseException) -> str:

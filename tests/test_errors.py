@@ -41,3 +41,11 @@ def test_refusals_are_what_becomes_a_skipped_row():
 def test_exit_codes_are_told_by_the_kind(kind, code):
     assert issubclass(kind, EffbenchError)
     assert kind.exit_code == code
+
+
+def test_of_very_many_names_those_that_look_alike_are_listed():
+    known = [f"technique_{number}" for number in range(100)] + ["mixup", "cutmix"]
+    said = str(UnknownName("technique", "mixpu", known))
+    assert said.startswith("there is no technique 'mixpu'; did you mean 'mixup'? There are 102, such as: ")
+    assert "mixup" in (listed := said.rpartition(": ")[2].split(", "))
+    assert len(listed) == 6

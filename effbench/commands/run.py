@@ -38,16 +38,20 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     trackers.register(plugins.manager, arguments.track, store.path)
     with showing_progress(plugins, settings):
-        done = run_suite(
-            suite,
-            plugins,
-            store,
-            settings,
-            fail_fast=arguments.fail_fast,
-            fresh=arguments.fresh,
-            enough=until_decided(suite.sets_of, suite.seeds, arguments.margin) if arguments.until_decided else None,
-            warn=messages.warn,
-        )
+        try:
+            done = run_suite(
+                suite,
+                plugins,
+                store,
+                settings,
+                fail_fast=arguments.fail_fast,
+                fresh=arguments.fresh,
+                enough=until_decided(suite.sets_of, suite.seeds, arguments.margin) if arguments.until_decided else None,
+                warn=messages.warn,
+            )
+        except KeyboardInterrupt:
+            words = f"what is finished is in {store.path}, and the same command goes on from there"
+            raise KeyboardInterrupt(words) from None
     emit(formats()["console"](comparison_table(done.records)))
     emit(f"\nThe records are in {store.path}; `effbench table {store.path}` shows this again.")
     return done.exit_code

@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     folders = arguments.results or [newest(RESULTS)]
     records = read_records(folders)
     if not records:
-        raise EffbenchError(f"there are no records in {', '.join(arguments.results)}; run a suite into it first")
+        raise EffbenchError(f"there are no records in {', '.join(map(str, folders))}; run a suite into it first")
     tables = laid_out(
         comparison_table(records, arguments.metric, arguments.workload, aa=read_aa(folders)),
         by=arguments.by,
@@ -63,7 +63,7 @@ def newest(results: Path) -> Path:
     Raises:
         EffbenchError: there is none.
     """
-    files = list(results.glob("*/records.jsonl"))
+    files = [file for file in results.glob("*/records.jsonl") if file.stat().st_size]
     if not files:
         raise EffbenchError(f"there are no results below {results.resolve()}; run a suite first, or name a folder")
     return max(files, key=lambda file: file.stat().st_mtime).parent
