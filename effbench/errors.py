@@ -22,8 +22,8 @@ class UnknownName(EffbenchError):
         known = sorted(known)
         super().__init__(kind, name, known, where)  # what it is built from, so that it can go to another process
         self.kind, self.name, self.nearest = kind, name, nearest(name, known)
-        hint = f"did you mean {self.nearest!r}? " if self.nearest else ""
-        self._message = f"{where}there is no {kind} {name!r}; {hint}{_what_there_is(name, known)}"
+        hint = f"; did you mean {self.nearest!r}?" if self.nearest else "."
+        self._message = f"{where}there is no {kind} {name!r}{hint} {_what_there_is(name, known)}"
 
     def __str__(self) -> str:
         return self._message

@@ -19,7 +19,7 @@ def test_an_unknown_name_tells_the_nearest_and_all():
 
 
 def test_an_unknown_name_without_a_near_one_lists_what_there_is():
-    assert str(UnknownName("clock", "joules", [])) == "there is no clock 'joules'; There is: none"
+    assert str(UnknownName("clock", "joules", [])) == "there is no clock 'joules'. There is: none"
     assert nearest("joules", ["steps", "tokens"]) is None
 
 
