@@ -21,7 +21,7 @@ MISBEHAVING = Path(__file__).parent / "strangers" / "misbehaving.py"
 @pytest.fixture(scope="session")
 def server() -> Iterator[Local]:
     """A place to run trials that knows the strange techniques; one for all tests, for it takes seconds to start."""
-    local = Local(1, (str(MISBEHAVING),), ("toy",), limits=Limits(grace_seconds=1.0))
+    local = Local(1, (str(MISBEHAVING),), ("toy",), limits=Limits(grace_seconds=2.0))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EFFBENCH_TEST", f"server of {os.getpid()}")
         local.start()

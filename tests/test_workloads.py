@@ -37,7 +37,7 @@ def test_every_workload_has_a_file_of_its_name():
     files = {file.stem for file in Path(workloads.__file__).parent.glob("*.py")}
     helpers = {"__init__", "workload", "baselines", "evaluation", "masking"}
     assert set(WORKLOADS) == files - helpers
-    assert len(WORKLOADS) == 10
+    assert len(WORKLOADS) == 11
 
 
 def test_offering_workloads_reads_no_data(monkeypatch):
@@ -46,7 +46,7 @@ def test_offering_workloads_reads_no_data(monkeypatch):
 
     splits.cache_clear()
     monkeypatch.setattr(data, "load", load)
-    assert len(effbench_workloads()) == 10
+    assert len(effbench_workloads()) == 11
 
 
 def test_what_a_workload_says_of_itself_is_true(workload):

@@ -52,3 +52,12 @@ def test_gains_do_not_decay_and_learn() -> None:
 def test_it_refuses_a_model_without_layernorms() -> None:
     with pytest.raises(NotApplicable, match="this model has none"):
         rmsnorm.apply(images(), {})
+
+
+def test_under_autocast_the_gain_is_taken_in_the_precision_of_the_input() -> None:
+    norm = without_mean(nn.LayerNorm(8))
+    x = torch.randn(4, 8, dtype=torch.bfloat16)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = norm(x)  # torch warns where the two differ, and a warning is an error here
+    assert found.dtype is torch.bfloat16
+    torch.testing.assert_close(found.float(), norm(x.float()), rtol=2e-2, atol=2e-2)

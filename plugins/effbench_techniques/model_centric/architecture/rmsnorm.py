@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from effbench import Recipe, technique
 from effbench.models.replacing import replacing
@@ -26,9 +27,18 @@ def rmsnorm(recipe: Recipe) -> Recipe:
     return replacing(recipe, nn.LayerNorm, without_mean, "rmsnorm replaces LayerNorms, and this model has none")
 
 
-def without_mean(norm: nn.LayerNorm) -> nn.RMSNorm:
+class RootMeanSquare(nn.RMSNorm):
+    """torch's RMSNorm, which takes its gain in the precision of its input, as LayerNorm does under autocast."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `x` normalised over its last dimensions, shape and precision as they were."""
+        gain = None if self.weight is None else self.weight.to(x.dtype)
+        return F.rms_norm(x, self.normalized_shape, gain, self.eps)
+
+
+def without_mean(norm: nn.LayerNorm) -> RootMeanSquare:
     """Return an RMSNorm of the same shape and gain."""
-    made = nn.RMSNorm(norm.normalized_shape, norm.eps, norm.elementwise_affine)
+    made = RootMeanSquare(norm.normalized_shape, norm.eps, norm.elementwise_affine)
     if norm.elementwise_affine:
         with torch.no_grad():
             made.weight.copy_(norm.weight)
