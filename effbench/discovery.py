@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -64,7 +65,8 @@ def _offered_by(distribution: importlib.metadata.Distribution) -> list[Found]:
     try:
         if f"[{GROUP}]" not in (distribution.read_text("entry_points.txt") or ""):
             return []
-        source = f"{distribution.name} {distribution.version}"
+        with contextlib.suppress(Exception):  # no METADATA: some finders raise, others say None
+            source = f"{distribution.name} {distribution.version}"
         return [Found(entry.name, source, entry.load) for entry in distribution.entry_points.select(group=GROUP)]
     except Exception as fault:  # noqa: BLE001 - metadata that anything may be wrong with
         return [Found(source.partition(" ")[0], source, partial(_unreadable, fault))]
