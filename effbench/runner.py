@@ -206,11 +206,19 @@ def _run_trials(run: Run, todo: Sequence[tuple[Trial, Cell]], fail_fast: bool, e
         elif event["event"] == "progress":
             run.observers.tell("effbench_progress", trial=trial, progress=event["progress"], step=event["step"])
 
-    for job, outcome in run.execute(_jobs(run, todo, fail_fast, enough), hear):
-        trial = run.trials[job.payload["trial"]["key"]]
-        record = record_of(trial, outcome, run.plugins)
-        _note_log(run, record, Path(job.log))
-        keep(run, trial, record)
+    try:
+        for job, outcome in run.execute(_jobs(run, todo, fail_fast, enough), hear):
+            trial = run.trials[job.payload["trial"]["key"]]
+            record = record_of(trial, outcome, run.plugins)
+            _note_log(run, record, Path(job.log))
+            keep(run, trial, record)
+    except KeyboardInterrupt:  # so that tables know which seeds were planned
+        recorded = {record.key for record in run.records}
+        for trial, _ in todo:
+            if trial.key not in recorded:
+                why = "the run was interrupted before its turn"
+                keep(run, trial, without_training(trial, run.plugins, "not_started", "interrupted", why))
+        raise
 
 
 def _jobs(run: Run, todo: Sequence[tuple[Trial, Cell]], fail_fast: bool, enough: Enough | None) -> Iterator[Job]:
