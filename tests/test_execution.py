@@ -92,6 +92,7 @@ def test_ctrl_c(tmp_path, first, cli):
     assert said.count("stopping: what runs is ended and recorded first") == 1
     assert "Traceback" not in said or not cli
     assert survivors(tmp_path) == []
+    assert {record.seed for record in Store(tmp_path / "out").records()} == {0, 1, 2}  # the planned ones
     interrupted = [record for record in Store(tmp_path / "out").records() if record.status == "interrupted"]
     assert all(record.reason == "Ctrl-C" and not record.metrics for record in interrupted)
     (pair,) = [record for record in interrupted if record.processes == 2]
