@@ -77,7 +77,7 @@ def blamed(name: str, troubles: dict[str, Trouble], group: Group = ALONE) -> Ite
     """
     try:
         yield
-    except (Exception, SystemExit) as fault:
+    except (Exception, SystemExit) as fault:  # a technique may raise anything, and costs its own price only
         if group.size > 1:
             raise
         troubles[name] = trouble(fault)

@@ -169,7 +169,7 @@ def spend(course: Course) -> None:
         _take_steps(course)
         _check_loss(training)
         record.spent = course.clock.spent(training)
-    except BaseException:
+    except BaseException:  # whatever it is, it comes out as it is
         record.spent = training.progress * budget.amount  # a clock may have to ask other ranks, who are elsewhere now
         raise
     finally:

@@ -104,7 +104,7 @@ def module_from_file(path: Path) -> ModuleType:
     sys.modules[name] = module  # dataclasses and inspect look their module up
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException:  # a stranger's module may raise anything, SystemExit too
         del sys.modules[name]
         raise
     return module

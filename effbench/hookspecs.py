@@ -21,43 +21,42 @@ if TYPE_CHECKING:
     from effbench.trial import Trial
     from effbench.workloads.workload import Workload
 
-# What a hook returns is the plugins' business, so that its own body is empty: hence `empty-body` below.
 hookspec = pluggy.HookspecMarker("effbench")
 hookimpl = pluggy.HookimplMarker("effbench")
 
 
 @hookspec
-def effbench_techniques() -> Iterable[Technique]:  # type: ignore[empty-body]
+def effbench_techniques() -> Iterable[Technique]:
     """Offer techniques: functions marked with `@effbench.technique`."""
 
 
 @hookspec
-def effbench_workloads() -> Iterable[Workload]:  # type: ignore[empty-body]
+def effbench_workloads() -> Iterable[Workload]:
     """Offer workloads."""
 
 
 @hookspec
-def effbench_datasets() -> Iterable[DataSource]:  # type: ignore[empty-body]
+def effbench_datasets() -> Iterable[DataSource]:
     """Offer data sets."""
 
 
 @hookspec
-def effbench_clocks() -> Mapping[str, Callable[[], Clock]]:  # type: ignore[empty-body]
+def effbench_clocks() -> Mapping[str, Callable[[], Clock]]:
     """Offer clocks: unit of a budget ("joules") -> a function that makes a clock for one run."""
 
 
 @hookspec
-def effbench_meters() -> Iterable[Meter]:  # type: ignore[empty-body]
+def effbench_meters() -> Iterable[Meter]:
     """Offer meters: what else to measure after a trial, off the clock."""
 
 
 @hookspec
-def effbench_executors() -> Mapping[str, Callable[[int], Executor]]:  # type: ignore[empty-body]
+def effbench_executors() -> Mapping[str, Callable[[int], Executor]]:
     """Offer executors: name -> a function from the number of jobs to a place where trials run."""
 
 
 @hookspec
-def effbench_table_formats() -> Mapping[str, Callable[[Any], str]]:  # type: ignore[empty-body]
+def effbench_table_formats() -> Mapping[str, Callable[[Any], str]]:
     """Offer table formats: name -> a function from an `effbench.report.tables.Table` to text."""
 
 

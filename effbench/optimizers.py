@@ -134,7 +134,7 @@ class WeightByWeight(Optimizer):
         self.rule = rule
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]  # torch has two
         """Take one step, after `closure`, if there is one; return its loss."""
         loss = loss_of(closure)
         for group in self.param_groups:
@@ -181,7 +181,7 @@ def eigenvectors(square: Tensor, solve: Callable[[Tensor], Any] = torch.linalg.e
         return vectors.flip(1).to(square.dtype)
 
     for share in _RIDGES[:-1]:
-        with suppress(torch.linalg.LinAlgError):  # type: ignore[attr-defined]
+        with suppress(torch.linalg.LinAlgError):  # type: ignore[attr-defined]  # torch's stub lacks it
             return with_ridge(share)
     return with_ridge(_RIDGES[-1])
 
@@ -208,7 +208,7 @@ class Together(Optimizer):
             self.state.update(member.state)
             member.state = self.state
 
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]  # torch has two
         """Let every member take its step, after `closure`, if there is one; return its loss."""
         loss = None
         if closure is not None:

@@ -93,7 +93,7 @@ def process(folder: Path, suite: Path, *, jobs: int = 1, cli: bool = False) -> I
 def lines_until(running: subprocess.Popen[str], text: str) -> list[str]:
     """Read the process's lines on standard error until one has `text` in it."""
     found = []
-    for line in running.stderr:  # type: ignore[union-attr]
+    for line in running.stderr:
         found.append(line)
         if text in line:
             return found

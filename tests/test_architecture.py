@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 HARNESS = ROOT / "effbench"
 TECHNIQUES = ROOT / "plugins" / "effbench_techniques"
 SOURCES = sorted([*HARNESS.rglob("*.py"), *TECHNIQUES.rglob("*.py")])
+FOLDERS = ("effbench", "plugins", "tests", "tools")
 
 #: From the ground up: a part may import what lies in its own layer or below it.
 LAYERS: list[tuple[str, set[str]]] = [
@@ -41,6 +44,7 @@ LAYERS: list[tuple[str, set[str]]] = [
     (
         "recipe",
         {
+            "autograd",
             "averages",
             "clock",
             "data",
@@ -181,6 +185,55 @@ def test_functions_stay_small(file: Path) -> None:
             documented = ast.get_docstring(node, clean=False) or ""
             lines = (node.end_lineno or node.lineno) - node.lineno + 1 - documented.count("\n")
             assert lines <= 60, f"{file.name}: {node.name} has {lines} lines"
+
+
+#: `noqa: CODE - why`, or `type: ignore[code]  # why`, which is how mypy wants it.
+SILENCER = re.compile(r"#\s*(?:ruff:\s*)?noqa|#\s*type:\s*ignore")
+EXPLAINED = re.compile(r"noqa: [A-Z]+\d+(, [A-Z]+\d+)* - \S|type: ignore\[[\w, -]+\]  # \S")
+BROAD = {"BaseException", "Exception"}
+
+
+def catches_all(node: ast.AST) -> bool:
+    """Whether a node is an `except` or a `suppress` for whatever is raised."""
+    if isinstance(node, ast.ExceptHandler):
+        caught = [node.type] if node.type else [ast.Name("BaseException")]
+    elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
+        caught = node.args
+    else:
+        return False
+    return any(name.id in BROAD for each in caught for name in ast.walk(each) if isinstance(name, ast.Name))
+
+
+def unexplained(file: Path) -> Iterator[str]:
+    """Yield the lines that switch a check off, or catch whatever is raised, and do not say why."""
+    with file.open("rb") as opened:
+        tokens = tokenize.tokenize(opened.readline)
+        comments = {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
+    for line, comment in comments.items():
+        if SILENCER.match(comment) and not EXPLAINED.search(comment):
+            yield f"{file.name}, line {line}: {comment}"
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if catches_all(node) and node.lineno not in comments:
+            yield f"{file.name}, line {node.lineno}: it catches whatever is raised"
+
+
+@pytest.mark.parametrize(
+    "file", sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")), ids=lambda file: file.name
+)
+def test_what_is_not_checked_or_caught_whatever_it_is_has_its_reason(file: Path) -> None:
+    assert not list(unexplained(file)), "say why on the same line"
+
+
+def test_a_missing_reason_is_found(tmp_path: Path) -> None:
+    silenced = ["# ruff: noqa", "import a  # noqa", "import b  # noqa: F401", "c = d()  # type: ignore[misc]"]
+    caught = ["with suppress(Exception):", "    e()", "try:", "    f()", "except (OSError, BaseException):", "    pass"]
+    file = tmp_path / "silent.py"
+    file.write_text("\n".join(silenced + caught), encoding="utf-8")
+    lines = sorted(int(found.partition("line ")[2].partition(":")[0]) for found in unexplained(file))
+    assert lines == [1, 2, 3, 4, 5, 9]
+    reasons = ["import b  # noqa: F401 - for its hooks", "c = d()  # type: ignore[misc]  # a stub lacks it"]
+    file.write_text("\n".join([*reasons, "with suppress(Exception):  # it may be a stranger's", "    e()"]))
+    assert not list(unexplained(file))
 
 
 def test_a_technique_has_one_spelling_everywhere() -> None:

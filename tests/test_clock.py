@@ -267,7 +267,10 @@ def test_each_phase_has_its_price_and_starts_on_its_step():
 
 def test_steps_known_beforehand_are_those_that_a_run_gets():
     lumps = ((0.0, 1.0), (0.4, 0.7), (1.0, 0.3))
-    price = lambda progress: 0.05 + 0.1 * progress  # noqa: E731
+
+    def price(progress: float) -> float:
+        return 0.05 + 0.1 * progress
+
     planned = steps_of(10, price, lumps)
     clock, run = PricedClock(10, price, lumps), SimpleNamespace(step=0)
     while clock.spent(run) < 10:

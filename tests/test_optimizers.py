@@ -95,7 +95,7 @@ def test_a_long_gradient_is_scaled_and_a_short_one_is_not():
         nn.init.zeros_(model.weight)
         model.weight.grad = gradient[None].clone()
         training = Training(
-            recipe=None,  # type: ignore[arg-type]
+            recipe=None,
             model=model,
             forward=model,
             optimizer=torch.optim.SGD(model.parameters(), lr=1.0),

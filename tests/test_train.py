@@ -53,6 +53,11 @@ def rates(recipe: Recipe, budget: str, clock, **how) -> list[float]:
     return [group["lr"] / group["initial_lr"] for _ in train(training, Budget.parse(budget), clock)]
 
 
+def straight(progress: float) -> float:
+    """A schedule that falls from the peak to nothing in a line."""
+    return 1.0 - progress
+
+
 def weights(training: Training) -> Tensor:
     return torch.cat([tensor.flatten().double() for tensor in training.model.state_dict().values()])
 
@@ -185,7 +190,7 @@ def test_the_rate_falls_to_nothing_inside_any_budget_of_steps(steps):
     ],
 )
 def test_the_rate_falls_to_nothing_inside_any_counted_budget(budget, clock):
-    seen = rates(vectors(lr_schedule=lambda progress: 1.0 - progress), budget, clock)
+    seen = rates(vectors(lr_schedule=straight), budget, clock)
     assert seen[-1] <= 0.01
     assert seen == sorted(seen, reverse=True)
     assert seen[0] == 1.0
@@ -209,7 +214,6 @@ def test_the_rate_falls_to_nothing_inside_seconds_however_long_the_steps_turn_ou
 
 
 def test_a_slow_first_step_or_a_hiccup_moves_the_schedule_by_its_own_length_alone():
-    straight = lambda progress: 1.0 - progress  # noqa: E731
     _, seen = under_wall(vectors(lr_schedule=straight), [1.0, 0.1], "4s")
     assert seen[:4] == pytest.approx([1.0, 0.75, 0.7, 0.675])
     _, seen = under_wall(vectors(lr_schedule=straight), [0.1, 0.1, 1.0, 0.1], "4s")
@@ -217,7 +221,7 @@ def test_a_slow_first_step_or_a_hiccup_moves_the_schedule_by_its_own_length_alon
 
 
 def test_a_step_has_the_rate_of_its_end():
-    seen = rates(vectors(lr_schedule=lambda progress: 1.0 - progress), "10 steps", StepClock())
+    seen = rates(vectors(lr_schedule=straight), "10 steps", StepClock())
     assert seen == pytest.approx([1.0, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0])
 
 
@@ -556,7 +560,6 @@ def test_the_time_of_a_milestone_moves_the_rate_of_the_next_step():
     def work(training: Training) -> None:
         time.seconds += 1.0
 
-    straight = lambda progress: 1.0 - progress  # noqa: E731
     recipe = taking(vectors(milestones=(Milestone(0.5, work),), lr_schedule=straight), [0.25], time)
     training = start(recipe, 0, ledger=Ledger(time, time))
     group = training.optimizer.param_groups[0]

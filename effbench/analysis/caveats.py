@@ -105,7 +105,12 @@ def _mixed(records: Sequence[Record], what: str, read: Callable[[Record], str]) 
 
 def _versions(records: Sequence[Record]) -> Iterable[str]:
     for package in sorted({package for record in records for package in record.versions}):
-        yield from _mixed(records, f"versions of {package}", lambda r, p=package: r.versions.get(p, ""))  # type: ignore[misc]
+        yield from _mixed(records, f"versions of {package}", version_of(package))
+
+
+def version_of(package: str) -> Callable[[Record], str]:
+    """Return what reads a record's version of a package; "" where it has none."""
+    return lambda record: record.versions.get(package, "")
 
 
 def _own_warnings(records: Sequence[Record]) -> Iterable[str]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from effbench.analysis.caveats import machine
+from effbench.analysis.caveats import machine, version_of
 from effbench.analysis.ratios import Ratio, geometric_mean
 from effbench.records import Record, canonical
 
@@ -113,14 +113,18 @@ _FACTS: dict[str, Callable[[Record], str]] = {
 def _changes(first: Sequence[Record], second: Sequence[Record]) -> Iterable[Change]:
     facts = dict(_FACTS)
     for package in sorted({name for record in (*first, *second) for name in record.versions}):
-        facts[package] = lambda record, package=package: record.versions.get(package, "")  # type: ignore[misc]
+        facts[package] = version_of(package)
     for part in sorted({name for record in (*first, *second) for name in record.identity if _is_code(name)}):
-        facts[part] = lambda record, part=part: record.identity.get(part, "")  # type: ignore[misc]
+        facts[part] = _identity_of(part)
     for what, read in facts.items():
         ours, theirs = _values(first, read), _values(second, read)
         if ours != theirs:
             yield Change(what, ", ".join(ours) or "none", ", ".join(theirs) or "none")
     yield from _prices(first, second)
+
+
+def _identity_of(part: str) -> Callable[[Record], str]:
+    return lambda record: record.identity.get(part, "")
 
 
 def _is_code(part: str) -> bool:

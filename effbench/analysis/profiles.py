@@ -102,7 +102,8 @@ def _score_intervals(
             one = times[names.index(reference)] if reference is not None else times.min(0)
             ratios = np.divide(times, one, out=np.full_like(times, np.inf), where=np.isfinite(times) & np.isfinite(one))
             areas.append(np.where(ratios <= R_MAX, (R_MAX - np.minimum(ratios, R_MAX)) / (R_MAX - least), 0.0))
-        return np.mean(areas, axis=0)  # type: ignore[no-any-return]
+        scores: np.ndarray = np.mean(areas, axis=0)
+        return scores
 
     interval = bootstrap(
         [np.arange(each.shape[1]) for each in workloads],

@@ -73,7 +73,8 @@ def _bootstrapped(strata: Sequence[Sequence[float]], confidence: float) -> tuple
     from scipy.stats import bootstrap
 
     def mean_of_means(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
-        return sum(sample.mean(axis) for sample in samples) / len(samples)  # type: ignore[no-any-return]
+        means: np.ndarray = sum(sample.mean(axis) for sample in samples) / len(samples)
+        return means
 
     found = bootstrap(
         [np.asarray(values) for values in strata],

@@ -62,7 +62,7 @@ def write(key: str, arrays: Arrays) -> None:
         with os.fdopen(handle, "wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
         Path(partial).replace(target)
-    except BaseException:
+    except BaseException:  # Ctrl-C too leaves no part of a file behind
         Path(partial).unlink(missing_ok=True)
         raise
 

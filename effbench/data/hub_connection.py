@@ -42,8 +42,8 @@ def _probe(address: str) -> str:
 
     def ask() -> None:
         try:
-            request = urllib.request.Request(f"{address}/api/datasets?limit=1", method="HEAD")  # noqa: S310
-            urllib.request.urlopen(request, timeout=PROBE_SECONDS).close()  # noqa: S310 - the user's own address
+            request = urllib.request.Request(f"{address}/api/datasets?limit=1", method="HEAD")  # noqa: S310 - the user's own address
+            urllib.request.urlopen(request, timeout=PROBE_SECONDS).close()  # noqa: S310 - as above
         except urllib.error.HTTPError:
             found[0] = ""  # an answer, if not a friendly one
         except (OSError, ValueError) as error:

@@ -13,6 +13,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from effbench.autograd import applied
 from effbench.distributed.axes import Axis
 from effbench.distributed.stages import is_hooked
 from effbench.errors import NotApplicable
@@ -68,8 +69,8 @@ class Cut(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return (..., O) of (..., I): this process's part of O, or all of it."""
         if self.dimension == 0:
-            return F.linear(Copied.apply(x, self.axis), self.weight, self.bias)  # type: ignore[no-untyped-call]
-        whole: Tensor = Summed.apply(F.linear(x, self.weight), self.axis)  # type: ignore[no-untyped-call]
+            return F.linear(applied(Copied, x, self.axis), self.weight, self.bias)
+        whole = applied(Summed, F.linear(x, self.weight), self.axis)
         return whole if self.bias is None else whole + self.bias
 
     def cut_parameters(self) -> dict[str, nn.Parameter]:
@@ -117,8 +118,8 @@ def cut_attention(layer: Attention, axis: Axis) -> None:
     check_heads(layer.attend, heads, width // heads, shares[axis.place])
     columns = torch.arange(width).view(heads, -1)
     rows = torch.arange(3 * width).view(3, heads, -1)
-    layer.qkv = Cut(layer.qkv, 0, [rows[:, share].flatten() for share in shares], axis)  # type: ignore[assignment]
-    layer.last = Cut(layer.last, 1, [columns[share].flatten() for share in shares], axis)  # type: ignore[assignment]
+    layer.add_module("qkv", Cut(layer.qkv, 0, [rows[:, share].flatten() for share in shares], axis))
+    layer.add_module("last", Cut(layer.last, 1, [columns[share].flatten() for share in shares], axis))
     layer.heads = len(shares[axis.place])
 
 
@@ -132,8 +133,8 @@ def cut_feed_forward(layer: FeedForward, axis: Axis) -> None:
     rows = torch.arange(layer.first.out_features).view(-1, hidden)
     parts = [rows[:, share].flatten() for share in shares]
     check_activation(layer.activation, parts[axis.place], shares[axis.place], layer.first.out_features)
-    layer.first = Cut(layer.first, 0, parts, axis)  # type: ignore[assignment]
-    layer.last = Cut(layer.last, 1, shares, axis)  # type: ignore[assignment]
+    layer.add_module("first", Cut(layer.first, 0, parts, axis))
+    layer.add_module("last", Cut(layer.last, 1, shares, axis))
 
 
 def shared_out(count: int, processes: int) -> list[Tensor]:
@@ -170,7 +171,7 @@ def check_separable(module: nn.Module, whole: tuple[Tensor, ...], part: tuple[Te
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             same = torch.allclose(module(*whole)[own], module(*part), rtol=1e-4, atol=1e-6)
-    except Exception as why:
+    except Exception as why:  # whatever another technique's module raises when it is tried by itself
         raise Uncuttable(f"its {kind} cannot be tried by itself ({type(why).__name__}: {why})") from why
     if not same:
         raise Uncuttable(f"its {kind} mixes what several processes have")

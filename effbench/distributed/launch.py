@@ -101,7 +101,7 @@ class _Start:
             dist.init_process_group(metered.register(wire, devices), store=store, rank=rank, world_size=self.size)
             result = body(Group(rank, self.size, wire))
             self.meet(partial(store.add, "end"), check, _TO_PART_SECONDS)  # nobody hangs up on one who listens
-        except BaseException as fault:
+        except BaseException as fault:  # the others shall hear of SystemExit and Ctrl-C too
             write_failure(self.folder, rank, fault)  # before the others can notice that this rank is gone
             raise
         else:
@@ -174,7 +174,7 @@ def _be_rank(rank: int, start: _Start, body: Callable[[Group], object], heard: i
         torch.set_num_threads(1)
         start.take_part(rank, body, lambda: None)
         code = 0
-    with suppress(Exception):
+    with suppress(Exception):  # there may be nobody left to read it
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(code)

@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from effbench.autograd import applied
 from effbench.distributed.axes import Axis
 from effbench.distributed.cut_layers import shared_out
 from effbench.distributed.stages import Elsewhere
@@ -59,7 +60,7 @@ class Spread:
             raise NotApplicable("tokens are sent to experts by chance, and the processes have drawn unlike numbers")
         mixed, balance = self.ask(tokens, routing, told.sizes), sum(told.balance)
         if balance and torch.is_grad_enabled():
-            mixed = Added.apply(mixed, imbalance(chances, routing.favourite), balance)  # type: ignore[no-untyped-call]
+            mixed = applied(Added, mixed, imbalance(chances, routing.favourite), balance)
         return mixed.view_as(x)
 
     def of_all(self, own: Tensor) -> tuple[Tensor, Told]:
@@ -141,8 +142,7 @@ class Exchanged(torch.autograd.Function):
 
 def exchanged(x: Tensor, axis: Axis, leaving: Sequence[int], arriving: Sequence[int]) -> Tensor:
     """Send (leaving, C) rows and return (arriving, C), with a graph; the numbers are those for each process."""
-    arrived: Tensor = Exchanged.apply(x, axis, leaving, arriving)  # type: ignore[no-untyped-call]
-    return arrived
+    return applied(Exchanged, x, axis, leaving, arriving)
 
 
 def all_to_all(x: Tensor, axis: Axis, leaving: Sequence[int], arriving: Sequence[int]) -> Tensor:
@@ -176,4 +176,4 @@ def spread(model: nn.Module, axis: Axis, technique: str) -> None:
         for expert, owner in enumerate(owners):
             if owner != axis.place:
                 layer.first[expert] = layer.last[expert] = Elsewhere(f"expert {expert}")
-        layer.residual = Spread(layer, axis, owners)  # type: ignore[method-assign]
+        layer.residual = Spread(layer, axis, owners)  # type: ignore[method-assign]  # of this one layer, not of all

@@ -132,7 +132,7 @@ def work(channel: Channel, plugins: Plugins) -> NoReturn:
     except BaseException:  # noqa: BLE001 - the process ends here, and must say why
         traceback.print_exc()
     finally:
-        with contextlib.suppress(BaseException):
+        with contextlib.suppress(BaseException):  # there may be nobody left to read it
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)

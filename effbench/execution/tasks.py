@@ -41,7 +41,7 @@ def run_price(payload: dict[str, Any], plugins: Plugins, hear: Hear) -> dict[str
     sets: Mapping[str, Any] = payload["sets"]
     try:
         found = _price(payload, plugins, hear)
-    except (Exception, SystemExit) as fault:
+    except (Exception, SystemExit) as fault:  # a technique may raise anything, and costs its own price only
         if len(sets) > 1:
             raise
         found = dict.fromkeys(sets, calibrate.trouble(fault))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from effbench.autograd import applied
 from effbench.models.transformer import FeedForward
 from effbench.recipe import Batch, Gradient, Training
 
@@ -69,7 +70,7 @@ class Experts(nn.Module):
             said = self.expert(tokens[sent], number)  # of no token as well: every expert has a gradient
             mixed = mixed.index_add(0, sent, (said * routing.gates[sent, number, None]).to(mixed.dtype))
         if self.balance and torch.is_grad_enabled():
-            mixed = Added.apply(mixed, imbalance(chances, routing.favourite), self.balance)  # type: ignore[no-untyped-call]
+            mixed = applied(Added, mixed, imbalance(chances, routing.favourite), self.balance)
         return mixed.view_as(x)
 
     def expert(self, tokens: Tensor, number: int) -> Tensor:

@@ -88,10 +88,14 @@ def _by_workload(tables: Sequence[Table], leaves: Mapping[str, str]) -> list[Tab
     sets = dict.fromkeys((row.values["techniques"], row.values["technique"]) for table in tables for row in table.rows)
     found = []
     for techniques, label in sets:
-        parts = [_only(table, lambda row, same=techniques: row.values["techniques"] == same) for table in tables]  # type: ignore[misc]
+        parts = [_only(table, _is_of(techniques)) for table in tables]
         joined = _joined(parts, str(label), "a row a workload")
         found.append(_without(joined, "technique"))
     return found
+
+
+def _is_of(techniques: object) -> Callable[[Row], bool]:
+    return lambda row: row.values["techniques"] == techniques
 
 
 def _by_budget(tables: Sequence[Table], leaves: Mapping[str, str]) -> list[Table]:

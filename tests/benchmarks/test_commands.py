@@ -52,12 +52,12 @@ def test_commands_are_there_at_once(benchmark: Any, many: Path, command: list[st
     found = sorted(cpu_seconds(command, many) for _ in range(3))
     benchmark.extra_info["CPU seconds"] = round(found[0], 2)
     benchmark.pedantic(cpu_seconds, args=(command, many), rounds=2)
-    print(f"\neffbench {' '.join(command)}: {found[0]:.2f} CPU seconds")  # noqa: T201
+    print(f"\neffbench {' '.join(command)}: {found[0]:.2f} CPU seconds")  # noqa: T201 - for whoever runs it
 
 
 def test_a_hundred_thousand_records_are_no_trouble(benchmark: Any, tmp_path: Path) -> None:
     results(tmp_path, workloads=50, sets=200, seeds=10)
     seconds, mib = benchmark.pedantic(cost, args=(["table", "."], tmp_path), rounds=1)
     benchmark.extra_info |= {"CPU seconds": round(seconds, 2), "peak MiB": round(mib)}
-    print(f"\neffbench table of 100,000 records: {seconds:.2f} CPU seconds, {mib:.0f} MiB at most")  # noqa: T201
+    print(f"\neffbench table of 100,000 records: {seconds:.2f} CPU seconds, {mib:.0f} MiB at most")  # noqa: T201 - as above
     assert mib < 1024

@@ -67,7 +67,7 @@ def show(benchmark: Any, title: str, found: dict[str, float], steps: Iterator[No
     """Keep the ratios with the benchmark, print them, and let pytest-benchmark time a step for its own table."""
     benchmark.extra_info.update(found)
     benchmark.pedantic(next, args=(steps,), rounds=50, warmup_rounds=5)
-    print(f"\n{title}: {found}")  # noqa: T201
+    print(f"\n{title}: {found}")  # noqa: T201 - for whoever runs it
 
 
 def idle_recipe() -> Recipe:

@@ -73,8 +73,7 @@ def test_a_grave_slowdown_is_met_down_to_the_smallest_share_and_no_further() -> 
 @pytest.mark.parametrize(("optimizer", "factor"), [(sgd(0.01, 0.9, 0.0), 0.5), (None, 0.5**0.5)])
 def test_the_rate_goes_down_with_the_batch_and_to_nothing_at_the_end(optimizer, factor: float) -> None:
     facts = {"optimizer": optimizer} if optimizer else {}
-    schedule = lambda progress: 1.0 - progress  # noqa: E731
-    recipe = budget_adaptive_scheduler.apply(vectors(lr_schedule=schedule, **facts), {})
+    recipe = budget_adaptive_scheduler.apply(vectors(lr_schedule=lambda progress: 1.0 - progress, **facts), {})
     machine = Machine(halfway(2.0))
     _, sizes, rates = trained(recipe, machine)
     ends = [sum(machine.lasted[: step + 1]) / 80.0 for step in range(len(sizes))]

@@ -14,6 +14,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from effbench import Batch, Recipe, Training, technique
+from effbench.autograd import applied
 from effbench.errors import NotApplicable
 from effbench.models.replacing import replace
 
@@ -71,8 +72,7 @@ class OneBitReLU(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return `x` where it is positive, else 0."""
-        result: Tensor = _OneBit.apply(x)  # type: ignore[no-untyped-call]
-        return result
+        return applied(_OneBit, x)
 
 
 class _OneBit(torch.autograd.Function):
@@ -118,14 +118,14 @@ class Gist:
         if not tensor.is_floating_point() or tensor.numel() < _SMALLEST or not is_dense(tensor):
             return tensor
         storage = tensor.untyped_storage()
-        key = (storage._cdata, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor._version)  # noqa: SLF001
+        key = (storage._cdata, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor._version)  # noqa: SLF001 - no public name
         if (known := self._look_up(key)) is not None:
             return known
         there = tensor != 0
         if int(there.count_nonzero()) > _FULLEST * tensor.numel():
             return tensor
         encoded = Sparse(tensor.detach()[there], to_bits(there), tensor.shape, tensor.stride())
-        self._known[key] = StorageWeakRef(storage), weakref.ref(encoded)  # type: ignore[no-untyped-call]
+        self._known[key] = StorageWeakRef(storage), weakref.ref(encoded)  # type: ignore[no-untyped-call]  # torch's has no types
         self.count += 1
         return encoded
 
@@ -134,7 +134,7 @@ class Gist:
         if key not in self._known:
             return None
         storage, encoded = self._known[key]
-        return None if storage.expired() else encoded()  # type: ignore[no-untyped-call]
+        return None if storage.expired() else encoded()  # type: ignore[no-untyped-call]  # as above
 
 
 def decode(kept: Tensor | Sparse) -> Tensor:

@@ -54,7 +54,7 @@ def optimizer_in_backward(recipe: Recipe) -> Recipe:
     def build(model: nn.Module) -> Optimizer:
         made = members(recipe.optimizer(model))
         alone = [
-            type(member)([{**group, "params": [weight]}])  # type: ignore[call-arg]
+            type(member)([{**group, "params": [weight]}])  # type: ignore[call-arg]  # as every kind of optimizer can be made
             for member in made
             for group in member.param_groups
             for weight in group["params"]

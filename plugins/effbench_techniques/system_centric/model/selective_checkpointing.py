@@ -24,8 +24,8 @@ DEAR = (
     _ATEN.baddbmm,
     _ATEN.convolution,
     _ATEN._scaled_dot_product_flash_attention,  # noqa: SLF001 - its name
-    _ATEN._scaled_dot_product_flash_attention_for_cpu,  # noqa: SLF001
-    _ATEN._scaled_dot_product_efficient_attention,  # noqa: SLF001
+    _ATEN._scaled_dot_product_flash_attention_for_cpu,  # noqa: SLF001 - as above
+    _ATEN._scaled_dot_product_efficient_attention,  # noqa: SLF001 - as above
 )
 
 
@@ -79,7 +79,7 @@ class PartlyRecomputed(nn.Module):
 
 def contexts_of(block: nn.Module) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
     """Return the contexts of the first pass through a block, which keeps, and of the second, which looks up."""
-    keeping, looking_up = create_selective_checkpoint_contexts(policy)  # type: ignore[no-untyped-call]
+    keeping, looking_up = create_selective_checkpoint_contexts(policy)  # type: ignore[no-untyped-call]  # torch has no types there
     return keeping, both(unnoticed(block), looking_up)  # the second looks at every operation inside it
 
 

@@ -30,6 +30,6 @@ def channels_last(recipe: Recipe) -> Recipe:
             raise NotApplicable("channels_last lays out images for 2-D convolutions, and this model has none")
 
     def place(model: nn.Module) -> nn.Module:
-        return recipe.placement(model.to(memory_format=torch.channels_last))  # type: ignore[call-overload]
+        return recipe.placement(model.to(memory_format=torch.channels_last))  # type: ignore[call-overload]  # torch's stub lacks it
 
     return recipe.wrap(placement=place)
