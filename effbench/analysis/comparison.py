@@ -15,6 +15,7 @@ from effbench.analysis.groups import BASELINE, BROKEN, Group, grouped, in_order
 from effbench.analysis.intervals import CONFIDENCE, Estimate, estimate
 from effbench.analysis.measures import Measure, measure
 from effbench.analysis.noise import noise_of
+from effbench.analysis.ratios import Ratio, geometric_mean, paired_ratios, positive_mean
 from effbench.analysis.stopping import DECIDED, intervals, left_out, stopped
 from effbench.analysis.targets import TimeToTarget, time_to_target
 from effbench.analysis.verdicts import Verdict, corrected, is_told_apart, paired, verdict
@@ -40,10 +41,10 @@ class SetResult:
     best: bool
     is_under_floor: bool  # its difference is no larger than what the baseline shows against itself
     time_to_target: TimeToTarget | None
-    examples_per_second: Estimate
+    examples_per_second: Ratio
     relative_speed: float | None  # to the baseline: geometric mean of the ratios of paired seeds
     peak_memory_mib: float | None  # of the seed that needed most
-    setup_seconds: Estimate
+    setup_seconds: Ratio
 
     @property
     def is_baseline(self) -> bool:
@@ -176,7 +177,6 @@ def _measured(records: Sequence[Record], chosen: Measure, planned: int, confiden
     read = {record.seed: value for record in ok if (value := chosen.read(record)) is not None}
     values = {seed: value for seed, value in read.items() if math.isfinite(value)}
     memory = [record.peak_memory_mib for record in ok if record.peak_memory_mib is not None]
-    speeds = [record.examples_per_second for record in ok if record.examples_per_second is not None]
     tried = [record for record in ok if record.seed in values] + [r for r in records if r.status in BROKEN]
     return SetResult(
         label=records[0].label if records else "baseline",
@@ -193,10 +193,10 @@ def _measured(records: Sequence[Record], chosen: Measure, planned: int, confiden
         best=False,
         is_under_floor=False,
         time_to_target=time_to_target(tried, confidence),
-        examples_per_second=estimate(speeds, confidence),
+        examples_per_second=positive_mean([*_speeds(ok).values()], confidence),
         relative_speed=None,
         peak_memory_mib=max(memory, default=None),
-        setup_seconds=estimate([record.setup_seconds for record in ok], confidence),
+        setup_seconds=positive_mean([record.setup_seconds for record in ok], confidence),
     )
 
 
@@ -213,16 +213,14 @@ def _verdict(each: SetResult, difference: Estimate | None, chosen: Measure, floo
     )
 
 
-def _speeds(each: SetResult) -> dict[int, float]:
+def _speeds(records: Iterable[Record]) -> dict[int, float]:
     """Return the speeds by seed, without those that are none, as in a record from elsewhere."""
-    speeds = {record.seed: record.examples_per_second or 0.0 for record in each.records if record.status == "ok"}
+    speeds = {record.seed: record.examples_per_second or 0.0 for record in records if record.status == "ok"}
     return {seed: speed for seed, speed in speeds.items() if 0.0 < speed < math.inf}
 
 
 def _relative_speed(each: SetResult, baseline: SetResult) -> float | None:
-    usual, mine = _speeds(baseline), _speeds(each)
-    ratios = [math.log(speed / usual[seed]) for seed, speed in mine.items() if seed in usual]
-    return math.exp(math.fsum(ratios) / len(ratios)) if ratios else None
+    return geometric_mean(paired_ratios(_speeds(each.records), _speeds(baseline.records))).mean
 
 
 def _marked(results: Sequence[SetResult], chosen: Measure) -> list[SetResult]:

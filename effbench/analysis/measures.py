@@ -35,6 +35,11 @@ class Measure:
     title: str  # as a table's column is called
     higher_is_better: bool | None  # None where nobody said
 
+    @property
+    def is_cost(self) -> bool:
+        """Whether it is what a run cost, such as seconds or memory, rather than how good its model got."""
+        return not self.split
+
     def read(self, record: Record) -> float | None:
         """Return the number, which may be NaN or infinite, or None where the record has none."""
         found = record.metrics.get(self.split, {}).get(self.name) if self.split else getattr(record, self.name)

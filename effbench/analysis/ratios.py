@@ -1,4 +1,4 @@
-"""Ratios and their geometric means, with intervals: from Student's t on the logarithms."""
+"""Geometric means of ratios, times and speeds, with intervals: from Student's t on the logarithms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from effbench.analysis.intervals import CONFIDENCE, estimate
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A geometric mean of ratios with its two-sided interval; of one ratio there is no interval, of none no mean."""
+    """A geometric mean of ratios, or of other positive amounts, with its two-sided interval.
+
+    Of one value there is no interval, of none no mean.
+    """
 
     n: int
     mean: float | None = None
@@ -25,7 +28,24 @@ def geometric_mean(ratios: Sequence[float], confidence: float = CONFIDENCE) -> R
     Times and losses are skewed and positive, so that a ratio of 2 and one of 1/2 should cancel out, as logarithms do.
     """
     found = estimate([math.log(ratio) for ratio in ratios], confidence)
-    return Ratio(found.n, *(None if end is None else math.exp(end) for end in (found.mean, found.low, found.high)))
+    return Ratio(found.n, *(None if end is None else _exp(end) for end in (found.mean, found.low, found.high)))
+
+
+def positive_mean(values: Sequence[float], confidence: float = CONFIDENCE) -> Ratio:
+    """Return the geometric mean of times, speeds or other positive amounts, whose interval never falls below zero.
+
+    Zero, as of a set-up that took no time, has no logarithm: with a zero among them, the plain mean has no interval.
+    """
+    if values and min(values) <= 0.0:
+        return Ratio(len(values), math.fsum(values) / len(values))
+    return geometric_mean(values, confidence)
+
+
+def _exp(exponent: float) -> float:
+    try:
+        return math.exp(exponent)
+    except OverflowError:
+        return math.inf
 
 
 def paired_ratios(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from effbench.analysis.intervals import CONFIDENCE, Estimate, estimate
+from effbench.analysis.intervals import CONFIDENCE
+from effbench.analysis.ratios import Ratio, positive_mean
 from effbench.analysis.survival import Median, median_time
 from effbench.records import Record
 
@@ -16,12 +17,12 @@ class TimeToTarget:
     """Over the seeds of a set: how many reached the target, and what it took those that did.
 
     Runs that stop short of the target are right-censored: they would have needed more than their budget. A mean
-    over the others alone would flatter the set, so `estimate` has one only where all seeds got there.
+    over the others alone would flatter the set, so `mean` has one only where all seeds got there.
     """
 
     reached: int
     seeds: int
-    estimate: Estimate  # in the budget's unit
+    mean: Ratio  # geometric, in the budget's unit
     times: tuple[float, ...] = ()  # of those that got there
     censored: tuple[float, ...] = ()  # until when the others were watched in vain; infinite where they broke down
 
@@ -72,5 +73,5 @@ def time_to_target(records: Sequence[Record], confidence: float = CONFIDENCE) ->
     found = [spent for spent in done.values() if spent is not None]
     # What broke down will never get there, however long it lasts.
     short = [seen_for(r) if r.status == "ok" else math.inf for r in records if done.get(id(r)) is None]
-    whole = estimate(found, confidence) if len(found) == len(records) else Estimate(0)
+    whole = positive_mean(found, confidence) if len(found) == len(records) else Ratio(0)
     return TimeToTarget(len(found), len(records), whole, tuple(found), tuple(short))

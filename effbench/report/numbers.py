@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 from effbench.analysis.intervals import Estimate
+from effbench.analysis.ratios import Ratio
 
 NOTHING = "\N{EM DASH}"
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 _MOST_DECIMALS = 6
+_LOPSIDED = 10.0  # high over low, from which the two ends of an interval need decimals of their own
 
 
 def mean(found: Estimate) -> str:
@@ -35,6 +37,19 @@ def difference(found: Estimate) -> str:
         return f"{_signed(found.mean, None)} [{_signed(found.low, None)}, {_signed(found.high, None)}]"
     decimals = _decimals(found.mean, found.half_width)
     return f"{_signed(found.mean, decimals)} [{_signed(found.low, decimals)}, {_signed(found.high, decimals)}]"
+
+
+def geometric(found: Ratio) -> str:
+    """Write `4.63 [4.49, 4.77]`: the interval of a geometric mean is not as wide on both sides."""
+    if found.mean is None:
+        return NOTHING
+    if found.low is None or found.high is None:
+        return significant(found.mean, 4)
+    if found.high > _LOPSIDED * found.low or _is_extreme(found.mean, found.high):
+        ends = (significant(found.low, 2), significant(found.high, 2))
+        return f"{significant(found.mean)} [{', '.join(ends)}]"
+    decimals = _decimals(found.mean, found.mean - found.low)
+    return f"{found.mean:.{decimals}f} [{found.low:.{decimals}f}, {found.high:.{decimals}f}]"
 
 
 def significant(value: float, digits: int = 3) -> str:

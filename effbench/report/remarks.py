@@ -11,6 +11,7 @@ from effbench.analysis.verdicts import Verdict
 from effbench.records import STATUSES, Record
 from effbench.report.numbers import TIMES, exact, nonfinite, significant
 from effbench.report.table import Remark
+from effbench.report.words import agreed, counted
 
 #: Clocks that count seconds -> which seconds these are.
 SECONDS: dict[str, str] = {
@@ -18,6 +19,9 @@ SECONDS: dict[str, str] = {
     "cpu": "CPU seconds",
     "reference": "seconds at the prices of the reference machine",
 }
+
+#: Whether more of a measure is better -> how a caption says it.
+WAYS: dict[bool | None, str] = {True: "more is better", False: "less is better", None: ""}
 
 
 def remarks(comparison: Comparison, *, apart: bool) -> tuple[Remark, ...]:
@@ -30,7 +34,7 @@ def remarks(comparison: Comparison, *, apart: bool) -> tuple[Remark, ...]:
     return (
         *(Remark("problem", line) for line in problems),
         *(Remark("caveat", line) for line in [*comparison.caveats, *split]),
-        *(Remark("note", line) for line in _notes(comparison)),
+        *_notes(comparison),
     )
 
 
@@ -56,58 +60,84 @@ def statuses(records: Iterable[Record]) -> str:
     return ", ".join(f"{counted[status]} {status.replace('_', ' ')}" for status in order if counted[status])
 
 
-def _notes(comparison: Comparison) -> Iterator[str]:
-    group, measure, results = comparison.group, comparison.measure, comparison.results
+def _notes(comparison: Comparison) -> Iterator[Remark]:
+    """Yield how to read the table; tables that explain the same alike can share the words."""
+    yield from _intervals(comparison)
+    yield from _marks(comparison)
+    yield from _costs(comparison)
+    yield from _circumstances(comparison)
+
+
+def _note(text: str, about: str, column: str = "") -> Remark:
+    return Remark("note", text, about, column)
+
+
+def _intervals(comparison: Comparison) -> Iterator[Remark]:
     percent = f"{100 * comparison.confidence:g} %"
-    way = {True: ", more is better", False: ", less is better", None: ""}[measure.higher_is_better]
-    where = f" on {measure.split}" if measure.split else ""
-    yield f"{measure.title}{where}{way}: mean over seeds ± half its {percent} interval (Student's t)"
-    compared = sum(each.p_adjusted is not None for each in results)
-    if not compared and any(each.p_value is not None for each in results):
-        yield f"Δ: paired by seed, with its {percent} interval, which holds however often one looks"
-    if compared:
-        corrected = f", widened for {compared} comparisons (Holm)" if compared > 1 else ""
-        yield f"Δ: paired by seed, with its {percent} interval{corrected}; the verdict follows from it"
+    if comparison.measure.is_cost:
+        yield _note(f"means are geometric, with their {percent} interval (Student's t of logarithms)", "mean", "mean")
+    else:
+        yield _note(f"±: half of the {percent} interval of the mean over seeds (Student's t)", "mean", "mean")
+    compared = sum(each.p_adjusted is not None for each in comparison.results)
+    if compared or any(each.p_value is not None for each in comparison.results):
+        then = "the verdict follows from it" if compared else "which holds however often one looks"
+        yield _note(f"Δ: paired by seed, with its {percent} interval; {then}", "difference", "difference")
+    if compared > 1:
+        text = f"the intervals of Δ are widened for {compared} comparisons (Holm)"
+        yield _note(text, "comparisons", "difference")
+
+
+def _marks(comparison: Comparison) -> Iterator[Remark]:
+    results = comparison.results
     if any(each.best for each in results):
-        yield "★: better than the baseline, and not told apart from the best mean of the complete sets"
+        text = "★: better than the baseline, and not told apart from the best mean of the complete sets"
+        yield _note(text, "best", "verdict")
     if comparison.noise_floor:
         floor = significant(comparison.noise_floor, 2)
-        yield f"grey: no larger than {floor}, which the baseline's seeds show against each other (effbench aa)"
+        text = f"grey: no larger than {floor}, which the baseline's seeds show against each other (effbench aa)"
+        yield _note(text, "floor")
     if any(not each.is_complete and each.verdict is not Verdict.SKIPPED for each in results):
-        yield "sets with missing seeds stand below complete ones: the seeds that are left may be the lucky ones"
-    yield from _target(comparison)
-    if any(each.examples_per_second.mean is not None for each in results):
-        yield f"examples/s: without set-up, {TIMES} the baseline's by seed; peak memory: of the seed with most"
-    yield from _circumstances(group.records, group.clock, group.budget)
+        text = "sets with missing seeds stand below complete ones: the seeds that are left may be the lucky ones"
+        yield _note(text, "incomplete")
 
 
-def _target(comparison: Comparison) -> Iterator[str]:
-    targets = {record.target for record in comparison.group.records if record.target is not None}
+def _costs(comparison: Comparison) -> Iterator[Remark]:
+    """Say how to read the columns of targets, speed, memory and set-up, as far as they have something to show."""
+    results, percent = comparison.results, f"{100 * comparison.confidence:g} %"
+    targets = sorted({record.target for record in comparison.group.records if record.target is not None})
     if targets:
-        named = " or ".join(exact(target) for target in sorted(targets))
         metric = next(record.metric for record in comparison.group.records if record.target is not None)
-        yield f"target: {metric} {named} on validation, interpolated between evaluations"
+        text = f"target: {metric} {' or '.join(map(exact, targets))} on validation"
+        yield _note(text, "target", "time_to_target")
+        text = f"to target: interpolated between evaluations; geometric mean and its {percent} interval"
+        yield _note(text, "to target", "time_to_target")
+    if any(each.examples_per_second.mean is not None for each in results):
+        text = f"examples/s: geometric mean, without set-up; {TIMES}: over the baseline's, by seed"
+        yield _note(text, "speed", "examples_per_second")
+    if any(each.peak_memory_mib is not None for each in results):
+        yield _note("peak MiB: of the seed with most", "memory", "peak_memory_mib")
+    if any(each.setup_seconds.n for each in results):
+        yield _note("set-up s: geometric mean of what comes before the first step", "set-up", "setup_seconds")
 
 
-def _circumstances(records: list[Record], clock: str, budget: str) -> Iterator[str]:
+def _circumstances(comparison: Comparison) -> Iterator[Remark]:
     """Say which clock ran and on what, where all records agree; caveats say where they do not."""
-    counted = f", counted in {SECONDS[clock]}" if clock in SECONDS else ""
-    yield f"budget: {budget}{counted}, evaluation left out"
-    yield f"trials: {statuses(records)}"
-    ran = [record for record in records if record.status != "not_started"]
-    facts = [_agreed(machine(record) for record in ran)]
-    if (threads := _agreed(str(record.threads) for record in ran)) and (
-        jobs := _agreed(str(record.jobs) for record in ran)
+    clock = comparison.group.clock
+    if clock:
+        yield _note(f"budgets are counted in {SECONDS.get(clock, clock)}, evaluation left out", "budget")
+    ran = [record for record in comparison.group.records if record.status != "not_started"]
+    facts = [agreed(machine(record) for record in ran)]
+    if (threads := agreed(str(record.threads) for record in ran)) and (
+        jobs := agreed(str(record.jobs) for record in ran)
     ):
-        facts.append(f"{threads} thread{'s' if threads != '1' else ''} a trial, {jobs} at a time")
+        facts.append(f"{counted(int(threads), 'thread')} a trial, {jobs} at a time")
     packages = sorted({package for record in ran for package in record.versions})
-    found = ((package, _agreed(record.versions.get(package, "") for record in ran)) for package in packages)
+    found = ((package, agreed(record.versions.get(package, "") for record in ran)) for package in packages)
     facts.append(", ".join(f"{package} {version}" for package, version in found if version))
     if any(facts):
-        yield "; ".join(fact for fact in facts if fact)
+        yield _note("; ".join(fact for fact in facts if fact), "made on")
 
 
-def _agreed(values: Iterable[str]) -> str:
-    """Return the value that all have, or ""."""
-    found = {value for value in values if value}
-    return found.pop() if len(found) == 1 else ""
+def unit_of(clock: str) -> str:
+    """Return the unit of what a clock counts, as a column's title writes it."""
+    return "s" if clock in SECONDS else clock or "spent"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 Value = str | float | int | bool | None
+Kind = Literal["problem", "caveat", "note"]  # of a remark: what did not run; what to mistrust; how to read it
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,10 @@ class Row:
 class Remark:
     """A line below a table."""
 
-    kind: Literal["problem", "caveat", "note"]  # what did not run; what to mistrust; how to read it
+    kind: Kind
     text: str
+    about: str = ""  # what a note explains, such as "target": tables that explain it alike share the note
+    column: str = ""  # key of the column without which a note has nothing to explain
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,19 @@ class Table:
     """Sets of techniques on one workload under one budget."""
 
     title: str  # "mnist1d_cnn, 5s reference"
-    caption: str  # "test accuracy, 5 seeds"
+    caption: str  # "test accuracy, more is better, 5 seeds"
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     remarks: tuple[Remark, ...] = ()
     statement: str = ""  # what a caption in a paper states: n, budget, clock, hardware
+
+
+def without(table: Table, keys: Collection[str]) -> Table:
+    """Return a table without the columns of these keys, and without what explains them."""
+    kept = [place for place, column in enumerate(table.columns) if column.key not in keys]
+    return dataclasses.replace(
+        table,
+        columns=tuple(table.columns[place] for place in kept),
+        rows=tuple(dataclasses.replace(row, cells=tuple(row.cells[place] for place in kept)) for row in table.rows),
+        remarks=tuple(remark for remark in table.remarks if remark.column not in keys),
+    )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from effbench.analysis.comparison import Comparison, SetResult, compare
 from effbench.analysis.intervals import Estimate
+from effbench.analysis.ratios import Ratio, positive_mean
 from effbench.analysis.tracks import tracks
 from effbench.budget import Budget
 from effbench.errors import InvalidBudget
@@ -15,8 +16,9 @@ from effbench.records import Record, canonical, plain
 from effbench.report import numbers
 from effbench.report.method import hardware
 from effbench.report.numbers import NOTHING, TIMES
-from effbench.report.remarks import SECONDS, problems_of, remarks
+from effbench.report.remarks import SECONDS, WAYS, problems_of, remarks, unit_of
 from effbench.report.table import Column, Row, Table, Value
+from effbench.report.words import counted
 
 
 def comparison_table(
@@ -36,7 +38,11 @@ def comparison_table(
     Raises:
         UnknownName: there is no such workload, or no record with such a metric.
     """
-    comparisons = compare(records, metric, workload, aa=aa)
+    return tables_of(compare(records, metric, workload, aa=aa))
+
+
+def tables_of(comparisons: Sequence[Comparison]) -> list[Table]:
+    """Return the table of each comparison, told apart from others of the same workload and budget."""
     alike = Counter((each.group.workload, each.group.budget) for each in comparisons)
     free: dict[tuple[str, str], dict[str, Estimate | None]] = {}
     for both in tracks(comparisons):
@@ -55,10 +61,10 @@ def to_table(comparison: Comparison, apart: bool = False, waived: Mapping[str, E
     waived = waived or {}
     columns = _columns(comparison, any(waived.values()))
     where = f" ({' '.join(part for part in (group.clock, group.version) if part)})" if apart else ""
-    seeds = f"{len(group.seeds)} seed{'s' if len(group.seeds) != 1 else ''}"
+    shown, seeds = f"{measure.split} {measure.title}".strip(), counted(len(group.seeds), "seed")
     return Table(
         title=f"{group.workload}, {group.budget}{where}",
-        caption=f"{measure.split} {measure.title}, {seeds}".strip(),
+        caption=", ".join(part for part in (shown, WAYS[measure.higher_is_better], seeds) if part),
         columns=columns,
         rows=tuple(
             _row(each, comparison, columns, waived.get(canonical(each.techniques))) for each in comparison.results
@@ -71,13 +77,14 @@ def to_table(comparison: Comparison, apart: bool = False, waived: Mapping[str, E
 def statement(comparison: Comparison) -> str:
     """Return what a caption in a paper states: what is shown, n, budget, clock and hardware."""
     group, measure = comparison.group, comparison.measure
-    way = {True: "more is better", False: "less is better", None: ""}[measure.higher_is_better]
-    shown = " ".join(part for part in (measure.split, measure.title) if part)
+    way = WAYS[measure.higher_is_better]
+    shown = f"{measure.split} {measure.title}".strip()
     clock = f", counted in {SECONDS[group.clock]}" if group.clock in SECONDS else ""
     percent = f"{100 * comparison.confidence:g} %"
+    seeds = f"n = {counted(len(group.seeds), 'seed')}"
+    mean = f"geometric mean over {seeds} and its" if measure.is_cost else f"mean over {seeds} and half of its"
     return (
-        f"{shown[:1].upper()}{shown[1:]} on {group.workload}{f' ({way})' if way else ''}: mean over "
-        f"n = {len(group.seeds)} {'seeds' if len(group.seeds) != 1 else 'seed'} and half of its {percent} interval, "
+        f"{shown[:1].upper()}{shown[1:]} on {group.workload}{f' ({way})' if way else ''}: {mean} {percent} interval, "
         f"and the difference to the baseline, paired by seed, with its interval, corrected for the number of sets. "
         f"Budget of a trial: {group.budget}{clock}, evaluation left out. {hardware(group.records)}"
     )
@@ -86,7 +93,6 @@ def statement(comparison: Comparison) -> str:
 def _columns(comparison: Comparison, with_waived: bool) -> tuple[Column, ...]:
     """Return the columns that have something to show."""
     results, clock = comparison.results, comparison.group.clock
-    unit = "s" if clock in SECONDS else clock or "spent"
     wanted = [
         (Column("technique", "technique"), True),
         (Column("n", "n", "right"), True),
@@ -95,7 +101,7 @@ def _columns(comparison: Comparison, with_waived: bool) -> tuple[Column, ...]:
         (Column("waived", "Δ, own work waived", "decimal", optional=True), with_waived),
         (Column("verdict", "verdict"), any(each.verdict for each in results)),
         (
-            Column("time_to_target", f"{unit} to target", "decimal", optional=True),
+            Column("time_to_target", f"{unit_of(clock)} to target", "decimal", optional=True),
             any(each.time_to_target for each in results),
         ),
         (
@@ -118,7 +124,7 @@ def _row(each: SetResult, comparison: Comparison, columns: Sequence[Column], wai
     texts = {
         "technique": each.label,
         "n": f"{len(each.values)}/{each.planned}",
-        "mean": _mean(each),
+        "mean": _mean(each, comparison),
         "difference": numbers.difference(each.difference) if each.difference else NOTHING,
         "waived": numbers.difference(waived) if waived else NOTHING,
         "verdict": (each.verdict or NOTHING) + (" ★" if each.best else ""),
@@ -132,20 +138,28 @@ def _row(each: SetResult, comparison: Comparison, columns: Sequence[Column], wai
     return Row(cells, values, str(each.verdict or ""), each.best, each.is_under_floor)
 
 
-def _mean(each: SetResult) -> str:
+def _middle(each: SetResult, comparison: Comparison) -> Estimate | Ratio:
+    """Return the mean of a set: of times, speeds and other costs the geometric one, for these are never negative."""
+    is_cost, values = comparison.measure.is_cost, [*each.values.values()]
+    return positive_mean(values, comparison.confidence) if is_cost else each.mean
+
+
+def _mean(each: SetResult, comparison: Comparison) -> str:
     marks = Counter(map(numbers.nonfinite, each.nonfinite))
     if not each.values:
         return ", ".join(marks) or NOTHING
     found = ", ".join(f"{count} {mark}" for mark, count in marks.items())
-    return numbers.mean(each.mean) + (f" ({found})" if found else "")
+    middle = _middle(each, comparison)
+    shown = numbers.geometric(middle) if isinstance(middle, Ratio) else numbers.mean(middle)
+    return shown + (f" ({found})" if found else "")
 
 
 def _time_to_target(each: SetResult, comparison: Comparison) -> str:
     found = each.time_to_target
     if found is None or not found.seeds:
         return NOTHING
-    if found.estimate.mean is not None:
-        return numbers.mean(found.estimate)
+    if found.mean.mean is not None:
+        return numbers.geometric(found.mean)
     return f"{found.reached}/{found.seeds} reached" if found.reached else f"> {_budget_amount(comparison)}"
 
 
@@ -169,7 +183,7 @@ def _number(value: float | None) -> str:
 def row_values(each: SetResult, comparison: Comparison, waived: Estimate | None = None) -> dict[str, Value]:
     """Return the numbers of a row in full precision, under the same keys for all rows of all tables."""
     group, measure = comparison.group, comparison.measure
-    target = each.time_to_target
+    target, middle = each.time_to_target, _middle(each, comparison)
     return {
         "workload": group.workload,
         "budget": group.budget,
@@ -181,9 +195,9 @@ def row_values(each: SetResult, comparison: Comparison, waived: Estimate | None 
         "metric": measure.name,
         "n": len(each.values),
         "seeds": each.planned,
-        "mean": each.mean.mean,
-        "mean_low": each.mean.low,
-        "mean_high": each.mean.high,
+        "mean": middle.mean,
+        "mean_low": middle.low,
+        "mean_high": middle.high,
         "difference": each.difference.mean if each.difference else None,
         "difference_low": each.difference.low if each.difference else None,
         "difference_high": each.difference.high if each.difference else None,
@@ -198,9 +212,9 @@ def row_values(each: SetResult, comparison: Comparison, waived: Estimate | None 
         "verdict": str(each.verdict or ""),
         "decided": each.decided,
         "best": each.best,
-        "spent_at_target": target.estimate.mean if target else None,
-        "spent_at_target_low": target.estimate.low if target else None,
-        "spent_at_target_high": target.estimate.high if target else None,
+        "spent_at_target": target.mean.mean if target else None,
+        "spent_at_target_low": target.mean.low if target else None,
+        "spent_at_target_high": target.mean.high if target else None,
         "reached_target": target.reached if target else None,
         "examples_per_second": each.examples_per_second.mean,
         "examples_per_second_low": each.examples_per_second.low,

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from effbench.report.console import Screen, display_width, pad
 from effbench.report.numbers import MINUS
-from effbench.report.table import Column, Remark, Row, Table
+from effbench.report.said_once import Block, said_once
+from effbench.report.table import Column, Kind, Row, Table, without
 
 _GAP = "  "
 _VERDICTS: dict[str, tuple[str, ...]] = {
@@ -19,11 +20,7 @@ _VERDICTS: dict[str, tuple[str, ...]] = {
     "no evidence": ("dim",),
     "skipped": ("dim",),
 }
-_REMARKS: dict[str, tuple[str, str]] = {
-    "problem": ("not scored", "magenta"),
-    "caveat": ("caveats", "yellow"),
-    "note": ("how to read it", "dim"),
-}
+_REMARKS: dict[Kind, str] = {"problem": "magenta", "caveat": "yellow", "note": "dim"}
 _NUMBER = re.compile(rf"([+\-{MINUS}]?\d+)(\.\d+)?(e\S+)?(?= |$)")
 _WIDEST_TEXT = 110  # columns of the remarks
 _LABELS = (32, 16)  # how narrow labels may get before columns are left out, and after
@@ -33,22 +30,30 @@ _RULE = "\N{BOX DRAWINGS LIGHT HORIZONTAL}"
 def to_console(tables: Sequence[Table], screen: Screen | None = None) -> str:
     """Write tables for a console, by default standard output as it is.
 
-    Where the console is too narrow, optional columns are left out, and a line says so. What is to be said of every
-    table is said once, below the last.
+    Where the console is too narrow, optional columns are left out of all tables, and a line at the end says so. What
+    is to be said of all tables is said once, below the last.
     """
     screen = Screen.of() if screen is None else screen
-    shared = [remark for remark in tables[0].remarks if _is_of_all(remark, tables)] if len(tables) > 1 else []
-    parts = ["\n".join(_lines(table, screen, shared)) for table in tables]
-    if shared:
-        parts.append("\n".join(_remarks(shared, screen)[1:]))
+    left_out = _too_much(tables, screen)
+    shown = [without(table, left_out) for table in tables]
+    said = said_once(shown)
+    parts = ["\n".join(_lines(table, blocks, screen)) for table, blocks in zip(shown, said.below, strict=True)]
+    if left_out:
+        hint = f"No room for: {', '.join(left_out.values())}. Widen the console, or write a file."
+        parts.append("\n".join(_wrapped(hint, screen, "dim")))
+    if said.at_the_end:
+        parts.append("\n".join(_remarks(said.at_the_end, screen)[1:]))
     return "\n\n\n".join(parts)
 
 
-def _is_of_all(remark: Remark, tables: Sequence[Table]) -> bool:
-    return all(remark in table.remarks for table in tables)
+def _too_much(tables: Sequence[Table], screen: Screen) -> dict[str, str]:
+    """Return the columns, key -> title, for which some table has no room."""
+    fitted = [{column.key for column in _fitted(table, screen)[0]} for table in tables]
+    gone = {c.key for table, kept in zip(tables, fitted, strict=True) for c in table.columns if c.key not in kept}
+    return {column.key: column.title for table in tables for column in table.columns if column.key in gone}
 
 
-def _lines(table: Table, screen: Screen, shared: Sequence[Remark]) -> list[str]:
+def _lines(table: Table, blocks: Sequence[Block], screen: Screen) -> list[str]:
     shown, columns = _fitted(table, screen)
     titles, *body = zip(*columns, strict=True)
     title, caption = screen.show(table.title), screen.show(table.caption)
@@ -63,10 +68,7 @@ def _lines(table: Table, screen: Screen, shared: Sequence[Remark]) -> list[str]:
         painted = [_painted(*pair, row, screen) for pair in zip((label, *cells[1:]), shown, strict=True)]
         lines.append(_GAP.join(painted).rstrip())
         lines += [_painted(rest, shown[0], row, screen).rstrip() for rest in more]
-    if left_out := [column.title for column in table.columns if column not in shown]:
-        hint = f"No room for: {', '.join(left_out)}. Widen the console, or write a file."
-        lines += ["", *_wrapped(hint, screen, "dim")]
-    return lines + _remarks([remark for remark in table.remarks if remark not in shared], screen)
+    return lines + _remarks(blocks, screen)
 
 
 def _fitted(table: Table, screen: Screen) -> tuple[list[Column], list[list[str]]]:
@@ -133,14 +135,12 @@ def _painted(cell: str, column: Column, row: Row, screen: Screen) -> str:
     return screen.paint(cell, *bold) if column.key in {"technique", "mean"} else cell
 
 
-def _remarks(remarks: Sequence[Remark], screen: Screen) -> list[str]:
+def _remarks(blocks: Sequence[Block], screen: Screen) -> list[str]:
     lines: list[str] = []
-    for kind, (title, style) in _REMARKS.items():
-        found = [remark.text for remark in remarks if remark.kind == kind]
-        if found:
-            lines += ["", screen.paint(title, "bold")]
-        for text in found:
-            lines += _wrapped(text, screen, style, indent="  ")
+    for block in blocks:
+        lines += ["", *([screen.paint(block.title, "bold")] if block.title else [])]
+        for text in block.lines:
+            lines += _wrapped(text, screen, _REMARKS[block.kind], indent="  " if block.title else "")
     return lines
 
 

@@ -7,15 +7,18 @@ from html import escape
 
 from effbench.report.console import visible
 from effbench.report.formats.page_style import STYLE
+from effbench.report.said_once import Block, said_once
 from effbench.report.table import Column, Row, Table
 
-_KINDS = {"problem": "Not scored", "caveat": "Caveats", "note": "How to read it"}
 _HALF_WIDTH = 60  # of a drawn difference, in units of the drawing
 
 
 def to_html(tables: Sequence[Table]) -> str:
     """Write a page with all tables; whatever a name contains is text."""
-    body = "\n".join(_section(table) for table in tables)
+    said = said_once(tables)
+    sections = [_section(table, blocks) for table, blocks in zip(tables, said.below, strict=True)]
+    of_all = [f"<section>\n{_remarks(said.at_the_end)}</section>"] if said.at_the_end else []
+    body = "\n".join([*sections, *of_all])
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -23,14 +26,14 @@ def to_html(tables: Sequence[Table]) -> str:
     )
 
 
-def _section(table: Table) -> str:
+def _section(table: Table, blocks: Sequence[Block]) -> str:
     reach = _reach(table.rows)
     head = "".join(f'<th class="{column.align}">{_text(column.title)}</th>' for column in table.columns)
     rows = "\n".join(_row(row, table.columns, reach) for row in table.rows)
     return (
         f'<section>\n<h2>{_text(table.title)}</h2>\n<div class="scroll"><table>\n'
         f"<caption>{_text(table.caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n"
-        f"</table></div>\n{_remarks(table)}</section>"
+        f"</table></div>\n{_remarks(blocks)}</section>"
     )
 
 
@@ -79,13 +82,12 @@ def _drawn(row: Row, reach: float) -> str:
     )
 
 
-def _remarks(table: Table) -> str:
+def _remarks(blocks: Sequence[Block]) -> str:
     parts = []
-    for kind, title in _KINDS.items():
-        found = [remark.text for remark in table.remarks if remark.kind == kind]
-        if found:
-            items = "".join(f"<li>{_text(text)}</li>" for text in found)
-            parts.append(f'<div class="{kind}"><h3>{title}</h3><ul>{items}</ul></div>\n')
+    for block in blocks:
+        items = "".join(f"<li>{_text(text)}</li>" for text in block.lines)
+        title = f"<h3>{block.title.capitalize()}</h3>" if block.title else ""
+        parts.append(f'<div class="{block.kind}">{title}<ul>{items}</ul></div>\n')
     return "".join(parts)
 
 

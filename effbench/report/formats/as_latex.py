@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from effbench.report.console import visible
 from effbench.report.numbers import MINUS
+from effbench.report.said_once import Block, said_once
 from effbench.report.table import Column, Row, Table
 
 _ESCAPES = {
@@ -55,10 +56,22 @@ def to_latex(tables: Sequence[Table]) -> str:
 
     Names in other than Latin letters need XeLaTeX or LuaLaTeX, and a font that has them.
     """
-    return "\n\n".join([_NEEDS, *map(_float, tables)])
+    said = said_once(tables)
+    floats = [_float(table, blocks) for table, blocks in zip(tables, said.below, strict=True)]
+    return "\n\n".join([_NEEDS, *floats, *map(_paragraph, said.at_the_end)])
 
 
-def _float(table: Table) -> str:
+def _paragraph(block: Block) -> str:
+    """Return remarks on all tables as a small paragraph, for the text that the tables float in."""
+    lines = "\n".join(f"  {line}" for line in _sentences(block))
+    return f"{{\\footnotesize\\noindent\n  {escaped(block.title.capitalize())}:\n{lines}\\par}}"
+
+
+def _sentences(block: Block) -> list[str]:
+    return [f"{escaped(text)}." for text in block.lines]
+
+
+def _float(table: Table, blocks: Sequence[Block]) -> str:
     fields = [field for i, column in enumerate(table.columns) for field in _fields(table, column, i)]
     head = [f"{{{field.title}}}" if "S[" in field.kind else field.title for field in fields]
     rows = [_line([field.cells[i] for field in fields]) for i in range(len(table.rows))]
@@ -74,7 +87,7 @@ def _float(table: Table) -> str:
         *rows,
         r"    \bottomrule",
         r"  \end{tabular}}",
-        *(f"  \\par\\footnotesize {escaped(remark.text)}." for remark in table.remarks),
+        *(f"  \\par\\footnotesize {line}" for block in blocks for line in _sentences(block)),
         r"\end{table}",
     ]
     return "\n".join(lines)

@@ -6,31 +6,28 @@ import re
 from collections.abc import Sequence
 
 from effbench.report.console import visible
+from effbench.report.said_once import Block, said_once
 from effbench.report.table import Column, Row, Table
 
-_KINDS = {"problem": "Not scored", "caveat": "Caveats", "note": "How to read it"}
 #: What GitHub's Markdown or HTML would act on in a cell. An underscore inside a word is no mark-up there.
 _ACTIVE = re.compile(r"([\\|*`<~]|(?<!\w)_|_(?!\w)|\](?=\()|&(?=#?\w+;))")
 
 
 def to_markdown(tables: Sequence[Table]) -> str:
     """Write tables with a heading each; names appear as they are, whatever characters they have."""
-    return "\n\n".join(_section(table) for table in tables)
+    said = said_once(tables)
+    sections = [_section(table, blocks) for table, blocks in zip(tables, said.below, strict=True)]
+    return "\n\n".join([*sections, *(_lines(block, "### ") for block in said.at_the_end)])
 
 
-def _section(table: Table) -> str:
-    lines = [
-        f"### {_escaped(table.title)}",
-        "",
-        _escaped(f"{table.caption[:1].upper()}{table.caption[1:]}."),
-        "",
-        _grid(table),
-    ]
-    for kind, title in _KINDS.items():
-        found = [remark.text for remark in table.remarks if remark.kind == kind]
-        if found:
-            lines += ["", f"{title}:", "", *(f"- {_escaped(text)}" for text in found)]
-    return "\n".join(lines)
+def _section(table: Table, blocks: Sequence[Block]) -> str:
+    caption = _escaped(f"{table.caption[:1].upper()}{table.caption[1:]}.")
+    return "\n\n".join([f"### {_escaped(table.title)}", caption, _grid(table), *map(_lines, blocks)])
+
+
+def _lines(block: Block, mark: str = "") -> str:
+    title = [f"{mark}{block.title.capitalize()}{'' if mark else ':'}"] if block.title else []
+    return "\n\n".join([*title, "\n".join(f"- {_escaped(text)}" for text in block.lines)])
 
 
 def _grid(table: Table) -> str:
