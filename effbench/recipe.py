@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -97,6 +97,9 @@ Placement = Callable[[nn.Module], nn.Module]  # -> what is called in the forward
 OptimizerFactory = Callable[[nn.Module], Optimizer]
 EvalModel = Callable[["Training"], nn.Module]
 Finish = Callable[["Training"], None]
+
+#: What steps a weight, at most: it and its gradient, all of its tensor, or anything.
+Scope = Literal["element", "tensor", "model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +188,7 @@ class Recipe:
 
     author: str = ""  # the technique that is being applied
     history: tuple[tuple[str, str, str], ...] = ()  # (verb, term, author), in order
+    scopes: Mapping[str, Scope] = field(default_factory=dict)  # author -> what its optimizer and update look at
 
     def wrap(self, **terms: Any) -> Recipe:
         """Return a recipe with new terms that call the old ones."""
@@ -216,5 +220,5 @@ class Recipe:
 
 #: The fields of a recipe that a technique may change.
 TERMS: tuple[str, ...] = tuple(
-    f.name for f in dataclasses.fields(Recipe) if f.name not in {"classes", "traits", "author", "history"}
+    f.name for f in dataclasses.fields(Recipe) if f.name not in {"classes", "traits", "author", "history", "scopes"}
 )

@@ -6,10 +6,10 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from effbench.errors import Conflict, InvalidTechnique, UnknownName, nearest
-from effbench.recipe import TERMS, Recipe
+from effbench.recipe import TERMS, Recipe, Scope
 from effbench.taxonomy import branch_position, check_leaf
 
 MOST_PROCESSES = 1024  # of one trial
@@ -31,6 +31,7 @@ class Technique:
     unequal: str = ""  # why several processes do not train the weights of one, where they do not
     races: bool = False  # whether two runs differ, because processes do not wait for each other
     last: bool = False  # whether it goes around all others: a condition of the machine, no method
+    scope: Scope = "model"  # what its optimizer and its update look at when they step a weight: see `technique`
 
     @property
     def name(self) -> str:
@@ -60,7 +61,8 @@ class Technique:
 
     def apply(self, recipe: Recipe, options: Mapping[str, Any]) -> Recipe:
         """Return the recipe that the technique makes of `recipe`; the changes are signed with its name."""
-        changed = self.function(dataclasses.replace(recipe, author=self.name), **options)
+        scopes = {**recipe.scopes, self.name: self.scope}
+        changed = self.function(dataclasses.replace(recipe, author=self.name, scopes=scopes), **options)
         if not isinstance(changed, Recipe):
             raise InvalidTechnique(f"{self.name} returned {_kind(changed)}; a technique returns a Recipe")
         signed = {term for _, term, _ in changed.history[len(recipe.history) :]}
@@ -86,6 +88,7 @@ def technique(
     unequal: str = "",
     races: bool = False,
     last: bool = False,
+    scope: Scope = "model",
 ) -> Callable[[Callable[..., Recipe]], Technique]:
     """Turn a function `(recipe, *, option=default, ...) -> recipe` into a technique.
 
@@ -100,6 +103,9 @@ def technique(
     unequal: why they end farther away than that, where it is the nature of the method, as of asynchronous updates.
     races: whether two runs differ, because processes do not wait for each other.
     last: whether it goes around all others of its branch, as a condition of the machine does.
+    scope: what its optimizer and its update look at when they step a weight: "element", that weight and its gradient;
+        "tensor", all of its tensor; "model", anything. Techniques that leave each process a part of a model refuse what
+        looks farther, so one that states nothing goes with none of them.
 
     Raises:
         UnknownName: the taxonomy has no such leaf.
@@ -108,6 +114,8 @@ def technique(
     check_leaf(leaf)
 
     _check_card({"paper": paper, "claim": claim, "title": title}, after, neutral, conflicts)
+    if scope not in get_args(Scope):
+        raise InvalidTechnique(f"scope = {scope!r}: it should be one of {', '.join(map(repr, get_args(Scope)))}")
 
     def make(function: Callable[..., Recipe]) -> Technique:
         if not inspect.isfunction(function):
@@ -139,6 +147,7 @@ def technique(
             unequal,
             races,
             last,
+            scope,
         )
         made.check_options(neutral or {})
         return made

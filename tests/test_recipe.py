@@ -24,7 +24,7 @@ def double(outputs, batch):
 
 def test_the_terms_are_all_fields_but_the_facts():
     fields = {field.name for field in dataclasses.fields(Recipe)}
-    assert fields - set(TERMS) == {"classes", "traits", "author", "history"}
+    assert fields - set(TERMS) == {"classes", "traits", "author", "history", "scopes"}
 
 
 def test_wrap_and_swap_change_the_term_and_sign_it():

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from effbench.distributed.data_parallel import deal_batches, refuse
 from effbench.distributed.pipeline import Pass, Pipeline, as_it_is
 from effbench.distributed.pipeline_schedules import Schedule
+from effbench.distributed.scopes import refuse_beyond
 from effbench.distributed.stages import check_stages, stages_of
 from effbench.errors import Conflict, InvalidTechnique, NotApplicable
 from effbench.recipe import Batch, Recipe, Training
@@ -19,10 +20,11 @@ from effbench.terms import cut
 EXCLUDED = {
     "agc": "it spares the output layer, and looks for it in the blocks of each process",
     "mup": "it looks for the output layer, which one process has",
-    "prodigy": "it measures a distance over all parameters, and each process has some of them",
     "rigl": "it draws random numbers for each layer, and each process has other layers",
     "torch_compile": "it compiles the whole model, and each process has some of its blocks",
 }
+#: Why they refuse updates that look at more than a tensor.
+STAGES = "leaves each process a stage of the model, and {others} may look at others"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ def pipelined(recipe: Recipe, plan: Plan) -> Recipe:
     """
     name = recipe.author
     refuse(recipe, "milestones", f"{name} deals the model out to processes for good, and {{others}} may replace parts")
+    refuse_beyond(recipe, "tensor", f"{name} {STAGES}")
     check_stages(recipe, plan.processes * plan.chunks)
 
     def place(model: nn.Module) -> nn.Module:

@@ -15,10 +15,11 @@
 - **paired**: the baseline's example order and initial weights are untouched.
 - **parallel**: several processes train the weights of one, within the technique's tolerance; or it says why they do
   not, and how far they are is remarked.
+- **scoped**: stepping a weight, its optimizer and its update look no farther than the technique's scope says.
 - **pairs**: any two techniques train to finite weights or are refused by name.
 - **sets**: the order of naming makes no difference.
 
-The first eight are about one technique, and `check` checks them on every toy of `effbench.toys` that the technique does
+The first nine are about one technique, and `check` checks them on every toy of `effbench.toys` that the technique does
 not refuse; the last two are about many, and `check_pairs` and `check_order` check them.
 """
 
@@ -33,12 +34,12 @@ from effbench.errors import Refusal
 from effbench.laws.alone import LAWS, Case
 from effbench.laws.described import described
 from effbench.laws.finding import Finding, Remark, explain
-from effbench.laws.together import check_order, check_pair, check_pairs
+from effbench.laws.together import check_order, check_pair, check_pairs, shared_toys
 from effbench.recipe import Recipe
 from effbench.techniques import Technique
 from effbench.toys import TOYS
 
-__all__ = ["LAWS", "Finding", "check", "check_order", "check_pair", "check_pairs"]
+__all__ = ["LAWS", "Finding", "check", "check_order", "check_pair", "check_pairs", "shared_toys"]
 
 
 def check(

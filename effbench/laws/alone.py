@@ -5,6 +5,7 @@ Each returns what is wrong, "" where nothing is, a remark where that is worth kn
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,10 @@ from torch import nn
 
 from effbench.laws.finding import Remark
 from effbench.laws.observing import CALLED, STEPS, Observation, Weights, Witness, difference
+from effbench.laws.scoped import scoped_by
 from effbench.recipe import Recipe
 from effbench.techniques import Technique, compose
+from effbench.terms import step
 
 _RACES = Remark("not compared: processes race, so that no two runs are alike")
 
@@ -155,9 +158,19 @@ def parallel(case: Case) -> str | None:
     return "" if off <= technique.tolerance else f"{differ}; the tolerance is {technique.tolerance:g}"
 
 
+def scoped(case: Case) -> str | None:
+    """Stepping a weight, its optimizer and its update look no farther than the technique's scope says."""
+    if case.technique.scope == "model" or case.recipe.processes > 1:
+        return None
+    if not {"optimizer", "update"} & {term for _, term, _ in case.recipe.history}:
+        return None
+    plain = dataclasses.replace(case.witness.recipe, update=step)  # clipping by the norm asks for all weights
+    return scoped_by(case.technique.scope, applied(case.technique, case.options, plain))
+
+
 #: name -> law, in the order in which they are checked.
 LAWS: Mapping[str, Callable[[Case], str | None]] = {
-    law.__name__: law for law in (neutral, fresh, watched, wraps, paired, parallel)
+    law.__name__: law for law in (neutral, fresh, watched, wraps, paired, parallel, scoped)
 }
 
 

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch import nn, optim
 
 from effbench.errors import Conflict, NotApplicable
 from effbench.optimizers import adamw, sgd
@@ -18,8 +19,13 @@ KNOWN = {t.name: t for t in (agc, ema, gradient_accumulation, lamb, optimizer_in
 ADAMW, SGD = adamw(3e-3, weight_decay=0.1), sgd(0.05, 0.9, 1e-3)
 
 
+def adafactor(model: nn.Module) -> optim.Optimizer:
+    """Looks at whole tensors, but at one after the other."""
+    return optim.Adafactor(model.parameters(), lr=1e-2)
+
+
 @pytest.mark.parametrize("make", [vectors, images, tokens, masked_tokens])  # the texts' output layers are shared
-@pytest.mark.parametrize("optimizer", [ADAMW, SGD])
+@pytest.mark.parametrize("optimizer", [ADAMW, SGD, adafactor])
 def test_weights_are_those_of_the_ordinary_step(make, optimizer) -> None:
     ours = run(optimizer_in_backward.apply(make(optimizer=optimizer), {}), 12)
     plain = run(make(optimizer=optimizer), 12)

@@ -134,12 +134,15 @@ def test_one_process_is_the_baseline() -> None:
 def test_it_refuses_what_would_let_replicas_part() -> None:
     for other, why in (
         ("sam", "before they are averaged"),
-        ("prodigy", "the distance that all parameters"),
         ("rigl", "the gradients of all parameters"),
         ("schedule_free", "other weights than it trains"),
     ):
         with pytest.raises(Conflict, match=f"zero1_weight_update_sharding and {other} exclude each other: .*{why}"):
             compose(tokens(), {"zero1_weight_update_sharding": {}, other: {}}, KNOWN)
+    with pytest.raises(
+        Conflict, match=r"deals parameters out to processes, and the update of prodigy \(scope 'model'\)"
+    ):
+        compose(tokens(), {"zero1_weight_update_sharding": {}, "prodigy": {}}, KNOWN)
     growing = compose(tokens(), {"zero1_weight_update_sharding": {}, "progressive_stacking": {}}, KNOWN)[0]
     with pytest.raises(
         Conflict, match="zero1_weight_update_sharding deals parameters out once, and progressive_stacking"

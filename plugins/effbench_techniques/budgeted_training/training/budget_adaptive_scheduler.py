@@ -20,6 +20,7 @@ _FEWEST = 2  # examples that BatchNorm needs
     "arXiv:2304.03589, outlook",
     claim="an open direction of the survey: training that adapts itself to the budget that remains",
     neutral={"smallest": 1.0},
+    scope="element",
 )
 def budget_adaptive_scheduler(
     recipe: Recipe, *, smallest: float = 0.25, slowdown: float = 1.5, patience: int = 8

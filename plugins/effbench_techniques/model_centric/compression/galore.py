@@ -19,11 +19,8 @@ from effbench.optimizers import WeightByWeight, adam_direction, eigenvectors, gr
     "model_centric/compression",
     paper="Zhao et al., GaLore: Memory-Efficient LLM Training by Gradient Low-Rank Projection, arXiv:2403.03507",
     claim="up to 65.5 % less memory of the optimizer; LLaMA of 7 B parameters pre-trained on one GPU of 24 GB",
-    conflicts=dict.fromkeys(
-        ("fsdp", "hybrid_3d", "tensor_parallel"),
-        "its directions are those of whole matrices, of which each process has a share",
-    ),
     title="GaLore",
+    scope="tensor",
 )
 def galore(
     recipe: Recipe,

@@ -20,10 +20,8 @@ _ROUNDING = 1e-9  # 0.6 / 0.8 * 4 is a little less than 3
     "arXiv:1710.01878",
     claim="large sparse networks beat small dense ones of as many weights",
     neutral={"sparsity": 0.0},
-    conflicts={
-        "schedule_free": "it keeps weights of its own, in which zeros come back",
-        "fsdp": "no process has a whole matrix whose smallest weights could be found",
-    },
+    conflicts={"schedule_free": "it keeps weights of its own, in which zeros come back"},
+    scope="tensor",
 )
 def gradual_magnitude_pruning(
     recipe: Recipe, *, sparsity: float = 0.8, start: float = 0.2, end: float = 0.8, times: int = 20

@@ -22,10 +22,10 @@ _ROUNDING = 1e-9  # 0.6 / 0.8 * 4 is a little less than 3
     neutral={"sparsity": 0.0},
     conflicts={
         "schedule_free": "it keeps weights of its own, in which zeros come back",
-        "fsdp": "no process has a whole matrix whose smallest weights could be found",
         "gradual_magnitude_pruning": "each says which weights are zero",
     },
     title="RigL",
+    scope="tensor",
 )
 def rigl(recipe: Recipe, *, sparsity: float = 0.8, drop: float = 0.3, times: int = 20, end: float = 0.75) -> Recipe:
     """Start with a random share of the weights, and move connections from where weights are small to where slopes are.

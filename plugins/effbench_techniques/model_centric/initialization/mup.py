@@ -21,6 +21,7 @@ from effbench.models.transformer import Attention
     claim="GPT-3 of 6.7 B parameters does better with rates tuned on 40 M, for 7 % of the cost of its training",
     neutral={"ratio": 1.0},
     title="Maximal update parametrization",
+    scope="element",
 )
 def mup(recipe: Recipe, *, ratio: float = 4.0) -> Recipe:
     """Let a wide transformer learn at the rate that was tuned on a narrow one, layer by layer as wide layers need it.

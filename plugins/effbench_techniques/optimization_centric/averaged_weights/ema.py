@@ -20,6 +20,7 @@ from effbench.errors import InvalidTechnique
     neutral={"half_life": 0.0},
     conflicts={"schedule_free": "each says which average of the weights is evaluated"},
     title="EMA",
+    scope="element",
 )
 def ema(recipe: Recipe, *, half_life: float = 0.02) -> Recipe:
     """Evaluate a moving average of the weights instead of the last ones; training goes on as if it were not there.

@@ -23,6 +23,7 @@ _ROUNDING = 1e-9  # a progress is a quotient; checkpoints should not come one st
     neutral={"checkpoints": 1},
     conflicts=dict.fromkeys(("ema", "schedule_free"), "each says which average of the weights is evaluated"),
     title="Latest weight averaging",
+    scope="element",
 )
 def lawa(recipe: Recipe, *, checkpoints: int = 6, interval: float = 0.02) -> Recipe:
     """Evaluate the mean of the present weights and of the latest checkpoints; training goes on as if it were not there.

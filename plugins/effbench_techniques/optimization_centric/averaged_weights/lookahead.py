@@ -20,6 +20,7 @@ from effbench.errors import InvalidTechnique
     conflicts=dict.fromkeys(
         ("ema", "lawa", "schedule_free", "swa"), "each says which average of the weights is evaluated"
     ),
+    scope="element",
 )
 def lookahead(recipe: Recipe, *, alpha: float = 0.5, interval: int = 5) -> Recipe:
     """Take `interval` steps, then go back to a point on the way from where they began to where they led.

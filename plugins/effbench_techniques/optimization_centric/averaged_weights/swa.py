@@ -20,6 +20,7 @@ from effbench.errors import InvalidTechnique
     after=["wsd", "rex", "budget_linear_decay"],  # keep up the rate of whichever schedule there is
     conflicts=dict.fromkeys(("ema", "lawa", "schedule_free"), "each says which average of the weights is evaluated"),
     title="Stochastic weight averaging",
+    scope="element",
 )
 def swa(recipe: Recipe, *, start: float = 0.75, floor: float = 0.2) -> Recipe:
     """Do not let the rate decay at the end, so that the weights wander around an optimum, and evaluate their mean.

@@ -17,6 +17,7 @@ from effbench.errors import InvalidTechnique
     claim="NFNet-F1 matches EfficientNet-B7 on ImageNet and trains up to 8.7 times faster",
     neutral={"limit": math.inf},
     title="Adaptive gradient clipping",
+    scope="tensor",
 )
 def agc(recipe: Recipe, *, limit: float = 0.01, floor: float = 1e-3) -> Recipe:
     """Scale down the gradient of each unit whose norm is above `limit` times the norm of the unit's weights.

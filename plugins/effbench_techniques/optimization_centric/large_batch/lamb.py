@@ -19,6 +19,7 @@ from effbench.optimizers import WeightByWeight, adam_direction, groups_at
     paper="You et al., Large Batch Optimization for Deep Learning: Training BERT in 76 Minutes, arXiv:1904.00962",
     claim="BERT in 76 minutes instead of 3 days, at batches of 32,768",
     title="LAMB",
+    scope="tensor",
 )
 def lamb(recipe: Recipe, *, lr: float = 2e-2, beta1: float = 0.9, beta2: float = 0.999, limit: float = 10.0) -> Recipe:
     """Scale Adam's step, decay included, in each layer to the norm of the layer's weights.

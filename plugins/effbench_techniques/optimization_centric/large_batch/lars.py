@@ -19,6 +19,7 @@ from effbench.optimizers import WeightByWeight, groups_at
     paper="You et al., Large Batch Training of Convolutional Networks, arXiv:1708.03888",
     claim="ImageNet, ResNet-50: batches of 32,768 without loss of accuracy",
     title="LARS",
+    scope="tensor",
 )
 def lars(recipe: Recipe, *, lr: float = 1.0, momentum: float = 0.9, trust: float = 0.02) -> Recipe:
     """Scale the gradient of each layer to the norm of the layer's weights, before momentum adds it up.

@@ -16,6 +16,7 @@ from effbench.optimizers import groups_at
     "optimization_centric/learning_rate",
     paper="Shazeer and Stern, Adafactor: Adaptive Learning Rates with Sublinear Memory Cost, arXiv:1804.04235",
     claim="WMT 2014 English-German, transformer: the BLEU of Adam with almost no optimizer state",
+    scope="tensor",
 )
 def adafactor(recipe: Recipe, *, lr: float = 0.1, clip: float = 1.0, forget: float = 0.8) -> Recipe:
     """Scale steps as Adam does, from n + m instead of n * m numbers for each matrix, and without momentum.

@@ -18,6 +18,7 @@ from effbench.optimizers import groups_at
     "A Method for Stochastic Optimization, arXiv:1412.6980",
     claim="CIFAR-10 and ImageNet32x32: Adam generalises as well as SGD with momentum",
     title="AdamW",
+    scope="element",
 )
 def adamw(recipe: Recipe, *, lr: float = 3e-3, beta1: float = 0.9, beta2: float = 0.999) -> Recipe:
     """Divide the running mean of the gradients by the root of the running mean of their squares, weight by weight.

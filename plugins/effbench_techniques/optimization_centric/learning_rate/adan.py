@@ -18,6 +18,7 @@ from effbench.optimizers import WeightByWeight, groups_at
     "optimization_centric/learning_rate",
     paper="Xie et al., Adan: Adaptive Nesterov Momentum Algorithm for Faster Optimizing Deep Models, arXiv:2208.06677",
     claim="ViT, ConvNeXt, GPT-2 and others: the quality of their own optimizers in about half the epochs",
+    scope="element",
 )
 def adan(recipe: Recipe, *, lr: float = 2e-2, beta1: float = 0.98, beta2: float = 0.92, beta3: float = 0.99) -> Recipe:
     """Look ahead by the mean difference of successive gradients instead of by a gradient taken elsewhere.

@@ -18,6 +18,7 @@ from effbench.optimizers import WeightByWeight, groups_at
     "optimization_centric/learning_rate",
     paper="Chen et al., Symbolic Discovery of Optimization Algorithms, arXiv:2302.06675",
     claim="up to 5 times less compute for pre-training on JFT; ViT on ImageNet: +2 points",
+    scope="element",
 )
 def lion(recipe: Recipe, *, lr: float = 2e-3, beta1: float = 0.9, beta2: float = 0.99) -> Recipe:
     """Move every weight by the same amount, in the direction of the sign of its momentum.

@@ -21,6 +21,7 @@ from effbench.optimizers import Together, groups_at
     "Liu et al., Muon is Scalable for LLM Training, arXiv:2502.16982",
     claim="about 1.5 times better sample efficiency at less than 2 % overhead; a NanoGPT speedrun 31.4 -> 24.9 minutes",
     after=["lion"],  # Lion may be the optimizer of the rest
+    scope="tensor",
 )
 def muon(recipe: Recipe, *, lr: float = 0.02, momentum: float = 0.95) -> Recipe:
     """Step hidden matrices in all their directions alike; leave the rest to the baseline's optimizer.

@@ -14,6 +14,7 @@ from effbench.recipe import Schedule
     paper="Smith and Topin, Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates, "
     "arXiv:1708.07120; Smith, A Disciplined Approach to Neural Network Hyper-Parameters, arXiv:1803.09820",
     claim="CIFAR-10, ResNet-56: 92.4 % after 10,000 steps, where 80,000 steps of step decay give 91.2 %",
+    scope="element",
 )
 def one_cycle(
     recipe: Recipe,

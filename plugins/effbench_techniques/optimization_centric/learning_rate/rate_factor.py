@@ -15,6 +15,7 @@ from effbench.errors import InvalidTechnique
     claim="the initial learning rate is often the single most important hyper-parameter",
     neutral={"factor": 1.0},
     title="Rate factor",
+    scope="element",
 )
 def rate_factor(recipe: Recipe, *, factor: float = 2.0) -> Recipe:
     """Train at a multiple of the baseline's learning rate, everything else as it is.

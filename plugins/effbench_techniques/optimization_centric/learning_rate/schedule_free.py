@@ -25,6 +25,7 @@ _COUNTS = ("k", "weight_sum", "lr_max")  # what schedulefree keeps by group: ste
     claim="first in the self-tuning track of AlgoPerf 2024, about 8 to 10 % faster than the baseline",
     conflicts={"ema": "each says which average of the weights is evaluated"},
     title="Schedule-free AdamW",
+    scope="element",
 )
 def schedule_free(recipe: Recipe, *, lr: float = 1e-2, momentum: float = 0.9, warmup: float = 0.05) -> Recipe:
     """Keep the rate constant after a warm-up, and evaluate a running average of the weights.

@@ -18,6 +18,7 @@ from effbench.optimizers import groups_at
     "with adaptive methods in Wilson et al., The Marginal Value of Adaptive Gradient Methods, arXiv:1705.08292",
     claim="deep networks that were thought to need second-order methods train well",
     title="SGD with Nesterov momentum",
+    scope="element",
 )
 def sgd_nesterov(recipe: Recipe, *, lr: float = 0.1, momentum: float = 0.9) -> Recipe:
     """Step along a running sum of the gradients, and look one step of it ahead.

@@ -18,10 +18,8 @@ from effbench.optimizers import WeightByWeight, eigenvectors, groups_at
     "optimization_centric/learning_rate",
     paper="Vyas et al., SOAP: Improving and Stabilizing Shampoo Using Adam, arXiv:2409.11321",
     claim="language models of 360 M and 660 M parameters: at least 40 % fewer steps and 35 % less time than AdamW",
-    conflicts=dict.fromkeys(
-        ("fsdp", "hybrid_3d", "tensor_parallel"), "its bases need whole matrices, of which each process has a share"
-    ),
     title="SOAP",
+    scope="tensor",
 )
 def soap(
     recipe: Recipe,

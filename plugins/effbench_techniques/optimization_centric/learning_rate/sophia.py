@@ -23,6 +23,7 @@ from effbench.terms import IGNORED, valid_targets
     "arXiv:2305.14342",
     claim="GPT-2 of 125 M to 1.5 B parameters: the loss of AdamW in half the steps, compute and time",
     after=["sparse_mlm_head"],  # which says how a single gradient is taken
+    scope="element",
 )
 def sophia(
     recipe: Recipe,

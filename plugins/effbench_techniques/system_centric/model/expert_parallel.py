@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from effbench import Batch, Recipe, Training, technique
 from effbench.distributed.axes import Axis, grid, sum_gradients
 from effbench.distributed.data_parallel import check_processes, deal_batches, refuse
+from effbench.distributed.scopes import refuse_beyond
 from effbench.distributed.spread_experts import layers_of, owners_of, spread
 from effbench.errors import Conflict
 from effbench_techniques.model_centric.architecture.moe_switch import moe_switch
@@ -32,7 +33,6 @@ _UNSUMMED = "it uses gradients before those of all processes are added up"
         "selective_backprop": _ASIDE,
         "sam": _UNSUMMED,
         "sophia": _UNSUMMED,
-        "prodigy": "it measures a distance over all parameters, and each process has some of them",
         "rigl": "it draws random numbers for each layer, and each process has other layers",
         "torch_compile": "how many tokens travel depends on the data, and the graph would break there",
     },
@@ -60,6 +60,7 @@ def expert_parallel(recipe: Recipe, *, processes: int = 2) -> Recipe:
     if processes == 1:
         return recipe
     refuse(recipe, "milestones", "expert_parallel deals out the experts for good, and {others} may replace them")
+    refuse_beyond(recipe, "tensor", "expert_parallel leaves each process some experts, and {others} may look at others")
     recipe = with_experts(recipe, processes)
 
     def place(model: nn.Module) -> nn.Module:

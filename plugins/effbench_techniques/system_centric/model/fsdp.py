@@ -13,6 +13,7 @@ from torch.distributed.tensor import DTensor
 
 from effbench import Recipe, Training, technique
 from effbench.distributed.data_parallel import check_processes, refuse, share_batches
+from effbench.distributed.scopes import refuse_beyond
 
 
 @technique(
@@ -42,6 +43,7 @@ def fsdp(recipe: Recipe, *, processes: int = 2) -> Recipe:
         return recipe
     refuse(recipe, "milestones", "fsdp shards the parameters for good, and {others} may replace them while it trains")
     refuse(recipe, "eval_model", "fsdp gathers the model to evaluate, and {others} would copy it while it is sharded")
+    refuse_beyond(recipe, "element", "fsdp leaves each process a share of every tensor, and {others} may look at more")
 
     def place(model: nn.Module) -> nn.Module:
         placed = recipe.placement(model)

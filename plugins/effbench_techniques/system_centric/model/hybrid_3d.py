@@ -11,11 +11,12 @@ from effbench.distributed.cut_layers import cut_model, cut_parameters, whole_sta
 from effbench.distributed.data_parallel import deal_batches, refuse
 from effbench.distributed.pipeline import Pipeline
 from effbench.distributed.pipeline_schedules import one_forward_one_backward
-from effbench.distributed.pipelined import EXCLUDED, Plan, collect, flush
+from effbench.distributed.pipelined import EXCLUDED, STAGES, Plan, collect, flush
+from effbench.distributed.scopes import refuse_beyond
 from effbench.distributed.stages import check_stages, stages_of
 from effbench.errors import Conflict, InvalidTechnique
+from effbench_techniques.system_centric.model.tensor_parallel import CUT, check_alike, draw_alike
 from effbench_techniques.system_centric.model.tensor_parallel import EXCLUDED as EXCLUDED_OF_PARTS
-from effbench_techniques.system_centric.model.tensor_parallel import check_alike, draw_alike, refuse_whole
 
 
 @technique(
@@ -76,8 +77,10 @@ def check(recipe: Recipe, pipeline: int, tensor: int) -> None:
     """Raise Refusal where the model cannot be dealt out so, or another technique would not stand it."""
     refuse(recipe, "milestones", "hybrid_3d deals the model out to processes for good, and {others} may replace parts")
     check_stages(recipe, pipeline)
+    if pipeline > 1:
+        refuse_beyond(recipe, "tensor", f"hybrid_3d {STAGES}")
     if tensor > 1:
-        refuse_whole(recipe, "hybrid_3d")
+        refuse_beyond(recipe, "element", f"hybrid_3d {CUT}")
         with torch.random.fork_rng(devices=[]):
             cut_model(recipe.model(), Axis(tuple(range(tensor)), 0), "hybrid_3d")
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-from torch import Tensor, nn, optim
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from effbench import Batch, Recipe, Training, technique
+from effbench.distributed.scopes import kinds_of, scope_of
 from effbench.errors import Conflict, NotApplicable
 from effbench.optimizers import Together
 from effbench.surgery import members
 
-#: Optimizers whose step of a weight depends on that weight and its gradient alone.
-_WEIGHT_BY_WEIGHT = {optim.SGD, optim.Adam, optim.AdamW, optim.NAdam, optim.RAdam, optim.Adagrad, optim.RMSprop}
 #: Techniques whose update looks at the weights after the step, and not at gradients.
 _AFTER_THE_STEP = {"ema", "lawa", "lookahead", "swa"}
 
@@ -46,9 +44,7 @@ def optimizer_in_backward(recipe: Recipe) -> Recipe:
                 f"optimizer_in_backward spends gradients as they come, and {' and '.join(others)} changed the {term}, "
                 "which may need them all at once"
             )
-    with torch.random.fork_rng(devices=[]):
-        kinds = {type(member) for member in members(recipe.optimizer(recipe.model()))}
-    if strange := sorted(kind.__name__ for kind in kinds - _WEIGHT_BY_WEIGHT):
+    if strange := [kind.__name__ for kind in kinds_of(recipe) if scope_of(kind) == "model"]:
         raise NotApplicable(f"optimizer_in_backward: {' and '.join(strange)} may not step each weight by itself")
 
     def build(model: nn.Module) -> Optimizer:

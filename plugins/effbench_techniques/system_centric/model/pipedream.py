@@ -13,7 +13,8 @@ from effbench import Batch, Recipe, Training, technique
 from effbench.distributed.data_parallel import check_processes, deal_batches, refuse
 from effbench.distributed.pipeline import Finish, Pipeline, as_it_is
 from effbench.distributed.pipeline_schedules import emptying, without_flush
-from effbench.distributed.pipelined import EXCLUDED, collect, pipeline_of
+from effbench.distributed.pipelined import EXCLUDED, STAGES, collect, pipeline_of
+from effbench.distributed.scopes import refuse_beyond
 from effbench.distributed.stages import shared_parameters, stages_of
 from effbench.errors import NotApplicable
 
@@ -50,6 +51,7 @@ def pipedream(recipe: Recipe, *, processes: int = 2) -> Recipe:
     if processes == 1:
         return recipe
     refuse(recipe, "milestones", "pipedream deals the model out to processes for good, and {others} may replace parts")
+    refuse_beyond(recipe, "tensor", f"pipedream {STAGES}")
     with torch.random.fork_rng(devices=[]):
         model = recipe.model()
         if shared := shared_parameters(model, stages_of(model, processes, "pipedream")):

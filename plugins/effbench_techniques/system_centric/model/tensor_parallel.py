@@ -11,15 +11,12 @@ from effbench import Recipe, Training, technique
 from effbench.distributed.axes import Axis, grid
 from effbench.distributed.cut_layers import cut_model, cut_parameters, whole_state
 from effbench.distributed.data_parallel import check_processes, deal_batches, refuse
-from effbench.errors import Conflict, EffbenchError
+from effbench.distributed.scopes import refuse_beyond
+from effbench.errors import EffbenchError
 
-#: Techniques whose rule for a weight does not ask for others of its matrix, so that it is the same for a part.
-ELEMENTWISE = frozenset(
-    {"adamw", "adan", "ema", "fused_optimizer", "lawa", "linear_scaling_warmup", "lion", "lookahead", "one_cycle"}
-    | {"schedule_free", "sgd_nesterov", "swa"}
-)
 _OTHERS = "each process drops others, and here all work on the same examples"
 EXCLUDED = {
+    "mup": "it knows the matrices that get wider by their layers, and layers that are cut are others",
     "patch_dropout": _OTHERS,
     "random_ltd": _OTHERS,
     "sam": "it climbs along the gradient of all weights, and each process has a part of them",
@@ -27,6 +24,8 @@ EXCLUDED = {
     "stochastic_depth": _OTHERS,
     "torch_compile": "what processes add up in the middle of a layer is no part of its graph",
 }
+#: Why it refuses updates that look at more than a weight.
+CUT = "cuts matrices into parts, and {others} may look at whole ones"
 
 
 @technique(
@@ -57,7 +56,7 @@ def tensor_parallel(recipe: Recipe, *, processes: int = 2) -> Recipe:
     if processes == 1:
         return recipe
     refuse(recipe, "milestones", "tensor_parallel cuts the model for good, and {others} may change it on the way")
-    refuse_whole(recipe, "tensor_parallel")
+    refuse_beyond(recipe, "element", f"tensor_parallel {CUT}")
     with torch.random.fork_rng(devices=[]):
         cut_model(recipe.model(), Axis(tuple(range(processes)), 0), "tensor_parallel")
 
@@ -75,13 +74,6 @@ def tensor_parallel(recipe: Recipe, *, processes: int = 2) -> Recipe:
         return put_together(training, part)
 
     return deal_batches(recipe, processes, 1).wrap(placement=place, eval_model=collected)
-
-
-def refuse_whole(recipe: Recipe, technique: str) -> None:
-    """Raise Conflict where another technique updates weights by a rule that may look at whole matrices."""
-    changed = {author for _, term, author in recipe.history if term in {"optimizer", "update"} and author}
-    if others := sorted(changed - ELEMENTWISE):
-        raise Conflict(f"{technique} cuts matrices into parts, and {' and '.join(others)} may look at whole ones")
 
 
 def draw_alike(axis: Axis) -> None:

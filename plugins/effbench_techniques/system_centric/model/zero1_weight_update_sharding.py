@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 
 from effbench import Batch, Recipe, Training, technique
 from effbench.distributed.data_parallel import UNUSED_PARAMETERS, check_processes, refuse, share_batches
+from effbench.distributed.scopes import refuse_beyond
 
 Owners = Mapping[nn.Parameter, int]  # parameter -> rank that updates it
 
@@ -28,7 +29,6 @@ _LOCAL = "it takes gradients before they are averaged, so that replicas would pa
     conflicts={
         "sam": _LOCAL,
         "sophia": _LOCAL,
-        "prodigy": "it measures the distance that all parameters have gone, and each process has some of them",
         "rigl": "it grows connections by the gradients of all parameters, and each process has some of them",
         "schedule_free": "it evaluates other weights than it trains, and each process would know those that it owns",
     },
@@ -52,6 +52,8 @@ def zero1_weight_update_sharding(recipe: Recipe, *, processes: int = 2) -> Recip
     check_processes("zero1_weight_update_sharding", processes)
     if processes == 1:
         return recipe
+    dealt = "zero1_weight_update_sharding deals parameters out to processes, and {others} may look at several"
+    refuse_beyond(recipe, "tensor", dealt)
     flagged = UNUSED_PARAMETERS in recipe.traits
     shared = share_batches(recipe, processes)
 

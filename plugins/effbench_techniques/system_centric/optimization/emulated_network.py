@@ -23,6 +23,7 @@ from effbench.errors import InvalidTechnique
     neutral={"latency": 0.0, "bandwidth": 0.0, "slowdown": 1.0},
     title="Emulated network",
     last=True,
+    scope="element",
 )
 def emulated_network(
     recipe: Recipe, *, latency: float = 1e-4, bandwidth: float = 125e6, slowdown: float = 1.0, often: float = 1.0

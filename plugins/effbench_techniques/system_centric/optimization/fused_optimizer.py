@@ -15,6 +15,7 @@ from effbench.surgery import members
     "system_centric/optimization",
     paper="no paper: NVIDIA Apex 2018, torch.optim since 2022",
     claim="fewer kernel launches and passes over memory in the update",
+    scope="element",
 )
 def fused_optimizer(recipe: Recipe) -> Recipe:
     """Update all weights by one fused kernel, which reads and writes each tensor once.
