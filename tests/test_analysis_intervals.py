@@ -51,9 +51,29 @@ def test_equal_differences_are_no_proof():
     assert not is_told_apart({0: 2.0, 1: 2.0}, {0: 1.0, 1: 1.0})
 
 
-def test_no_difference_at_all_is_no_evidence_with_an_interval():
+def test_no_difference_on_a_few_seeds_is_no_proof_that_there_is_none():
     found = paired({0: 0.8, 1: 0.9}, {0: 0.8, 1: 0.9})
-    assert (found.mean, found.low, found.high, found.p_value) == (0.0, 0.0, 0.0, 1.0)
+    assert (found.mean, found.low, found.high, found.p_value) == (0.0, None, None, None)
+    assert corrected([found]) == [(Estimate(2, 0.0, 0.0), None)]
+
+
+def test_a_metric_that_is_the_same_on_all_seeds_has_no_interval_of_width_zero():
+    found = estimate([0.1, 0.1, 0.1])
+    assert (found.n, found.mean, found.half_width) == (3, pytest.approx(0.1), None)
+    assert found.at(0.99).low is None
+
+
+@pytest.mark.parametrize("size", [1e-100, 1.0, 1e200, 1e307])
+def test_numbers_of_any_size_have_an_interval(size):
+    usual, found = estimate([1.0, 2.0, 4.0]), estimate([1.0 * size, 2.0 * size, 4.0 * size])
+    assert found.mean == pytest.approx(usual.mean * size)
+    assert found.half_width == pytest.approx(usual.half_width * size)
+    assert found.p_value == pytest.approx(usual.p_value)
+
+
+def test_a_difference_too_large_for_a_number_is_no_pair():
+    assert paired({0: 1.7e308, 1: 2.0}, {0: -1.7e308, 1: 1.0}) == Estimate(1, 1.0)
+    assert paired({0: 1.7e308}, {0: -1.7e308}) is None
 
 
 def test_pairs_are_the_common_seeds():

@@ -74,11 +74,7 @@ def _unpaired(results: Sequence[SetResult]) -> Iterable[str]:
 
 
 def _equal_differences(results: Sequence[SetResult]) -> Iterable[str]:
-    equal = [
-        each.label
-        for each in results
-        if each.difference is not None and each.difference.n > 1 and each.difference.low is None
-    ]
+    equal = [each.label for each in results if each.difference is not None and each.difference.spread == 0.0]
     if equal:
         yield (
             f"equal differences on all seeds give no spread to judge by, so no interval: {_names(equal)}; "
@@ -116,7 +112,7 @@ def version_of(package: str) -> Callable[[Record], str]:
 def _own_warnings(records: Sequence[Record]) -> Iterable[str]:
     counted = Counter(warning for record in records for warning in record.warnings)
     for warning, count in counted.most_common():
-        yield f"{warning} ({count} of {len(records)} {_plural('record', len(records))})"
+        yield f"{warning} ({'all' if count == len(records) else f'{count} of {len(records)}'} records)"
 
 
 def _names(labels: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
@@ -43,7 +44,9 @@ def corrected(
 ) -> list[tuple[Estimate | None, Holm | None]]:
     """Widen the intervals of a table's differences so that each excludes zero exactly when Holm's test does.
 
-    Equal differences of all seeds, other than zero, have no spread to judge by, and keep no interval.
+    Equal differences of all seeds have no spread to judge by, and get no interval. An interval by itself holds the
+    truth with at least the given confidence; all of a table at once may do so less often, for Holm's rule rejects more
+    than intervals which all hold could.
     """
     p_values = {i: p for i, each in enumerate(differences) if each and (p := each.p_value) is not None}
     steps = dict(zip(p_values, holm(list(p_values.values()), confidence), strict=True))
@@ -54,14 +57,15 @@ def corrected(
         elif i in steps:
             found.append((each.at(1.0 - steps[i].level), steps[i]))
         else:
-            found.append((Estimate(each.n, each.mean), None))
+            found.append((each.at(confidence), None))
     return found
 
 
 def paired(ours: Mapping[int, float], theirs: Mapping[int, float], confidence: float = CONFIDENCE) -> Estimate | None:
     """Return the mean of ours - theirs over the seeds that both have, with its interval; None without any."""
-    common = [seed for seed in ours if seed in theirs]
-    return estimate([ours[seed] - theirs[seed] for seed in common], confidence) if common else None
+    found = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
+    finite = [each for each in found if math.isfinite(each)]  # two numbers of 1e308 may be too far apart for a third
+    return estimate(finite, confidence) if finite else None
 
 
 def is_told_apart(ours: Mapping[int, float], theirs: Mapping[int, float], confidence: float = CONFIDENCE) -> bool:
