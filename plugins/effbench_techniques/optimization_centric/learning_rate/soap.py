@@ -45,7 +45,7 @@ def soap(
 
     When it helps: per step, language models; 3.15 B tokens in modded-nanogpt, and 1.2 to 1.4 times fewer steps at
         0.1 B parameters (Wen et al., Fantastic Pretraining Optimizers and Where to Find Them, arXiv:2509.02046).
-    When it does not: small models on a CPU, where it costs 23 CPU ms a step beside 38 ms for forward and backward.
+    When it does not: small models on a CPU, where its products with the bases are a large part of the step.
 
     lr: peak learning rate.
     beta1: share of the mean gradient that stays from step to step, from 0, below 1.

@@ -33,8 +33,7 @@ def decode_on_load(recipe: Recipe, *, level: int = 6) -> Recipe:
     The file is written before the first step, off the clock, and goes with the run.
 
     When it helps: nowhere but as a control, or where a data set does not fit in memory.
-    When it does not: small models, whose step is hardly longer than the decoding of its batch: 2.4 times the time for
-        256 series of `mnist1d_cnn`, and next to nothing (1.02) for 16 or 32 texts.
+    When it does not: small models, whose step is hardly longer than the decoding of its batch.
 
     level: effort of zlib's compression, 1 to 9; 0 stores the examples as they are, which leaves reading and collating.
     """

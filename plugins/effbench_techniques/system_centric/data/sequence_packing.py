@@ -25,8 +25,7 @@ def sequence_packing(recipe: Recipe, *, pack: bool = True) -> Recipe:
     and their order stay what they are. Padding takes no part in attention nor in means, in training and in evaluation;
     where it did in the baseline, as in our classifier of verses, this changes the model: compare with `pack = false`.
 
-    When it helps: texts much shorter than the row. 48 % of our verses' tokens are padding, and a step on them took 0.73
-        of the baseline's time on a CPU, where leaving padding out without packing took 1.03.
+    When it helps: texts much shorter than the row, such as our verses.
     When it does not: text that is cut from a stream has no padding. Masked attention computes what it throws away.
 
     pack: false leaves each text in a row of its own, cut to the longest of the batch: the control.

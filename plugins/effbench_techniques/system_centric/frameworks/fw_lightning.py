@@ -22,10 +22,10 @@ def fw_lightning(recipe: Recipe) -> Recipe:
     """Let Fabric wrap model and optimizer, and run the backward pass.
 
     Fabric is Lightning without its Trainer, which has a loop of its own in the place of ours. Weights are those of the
-    baseline: what is measured is the overhead. It needs the package `lightning`, whose import takes five CPU seconds.
+    baseline: what is measured is the overhead. It needs the package `lightning`, whose import takes seconds.
 
     When it helps: code that is to run on one core today and on many GPUs tomorrow.
-    When it does not: small models, where its overhead shows. With the Trainer it was 0.75 ms on a step of 1 ms.
+    When it does not: small models, where its overhead shows; that of the Trainer is in `docs/performance.md`.
     """
     if find_spec("lightning") is None:
         raise NotApplicable("fw_lightning needs the package lightning: pip install lightning")

@@ -26,10 +26,8 @@ def activation_checkpointing(recipe: Recipe, *, every: int = 1) -> Recipe:
     The gradient is the same, bit by bit: dropout draws the same masks again, and BatchNorm's running statistics take no
     notice of the second pass. Memory for activations falls to that of one block, plus one input for each.
 
-    When it helps: a model or a batch that would not fit in memory. Peak memory of a small GPT on a CPU: 0.34 to 0.49
-        of the plain step's.
-    When it does not: it costs about one forward pass, 24 to 30 % of the time on the same GPT, which is lost where
-        memory is no limit.
+    When it helps: a model or a batch that would not fit in memory.
+    When it does not: it costs about one forward pass, a third of a step, which is lost where memory is no limit.
 
     every: how many blocks there are to each that is recomputed: 1 recomputes all, 2 every other; 0 turns it off.
     """

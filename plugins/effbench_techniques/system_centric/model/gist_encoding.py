@@ -37,8 +37,8 @@ def gist_encoding(recipe: Recipe) -> Recipe:
     for each that says where they go. The gradient is the same, bit by bit.
 
     When it helps: convolutional networks with ReLUs, whose memory is activations.
-    When it does not: it costs time, on a CPU much more than on a GPU with kernels for it: 2.9 times the baseline's on
-        `mnist1d_cnn`; networks without zeros, such as transformers with GELUs.
+    When it does not: it costs time, on a CPU much more than on a GPU with kernels for it; networks without zeros,
+        such as transformers with GELUs.
     """
     with torch.random.fork_rng(devices=[]):
         if not finds_zeros(recipe.model(), recipe.dataset.inputs[:2].cpu()):

@@ -31,9 +31,9 @@ def optimizer_in_backward(recipe: Recipe) -> Recipe:
     there were as many numbers in gradients as in weights.
 
     When it helps: large models, small batches: there gradients are a large part of the memory.
-    When it does not: memory for activations dominates; an optimizer for each weight loses what taking weights together
-        saves in time: our small CNNs took 1.3 to 1.4 times as long. Whatever needs all gradients at once is impossible:
-        clipping by their norm, accumulation, SAM.
+    When it does not: memory for activations dominates; an optimizer for each weight loses the time that taking
+        weights together saves. Whatever needs all gradients at once is impossible: clipping by their norm,
+        accumulation, SAM.
     """
     if "clipped" in recipe.traits:
         raise NotApplicable("optimizer_in_backward lets gradients go one by one, and this baseline clips their norm")

@@ -47,8 +47,7 @@ def tensor_parallel(recipe: Recipe, *, processes: int = 2) -> Recipe:
     of one process, but for rounding. What is evaluated is put together on rank 0.
 
     When it helps: layers that are too large for one device, or wide ones on devices with a very fast connection.
-    When it does not: everywhere else, for each block waits four times for the network: on 2 CPU cores a step of a small
-        GPT takes about 3 times the CPU time.
+    When it does not: everywhere else, for each block waits four times for the network.
 
     processes: number of processes, at most as many as there are heads; 1 turns it off.
     """

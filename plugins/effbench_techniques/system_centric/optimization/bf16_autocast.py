@@ -25,11 +25,10 @@ def bf16_autocast(recipe: Recipe, *, float32_attention: str = "cpu") -> Recipe:
     Weights, gradients and optimizer state stay in float32, and so do softmax, norms and the loss, whose inputs are cast
     back. bfloat16 has the range of float32, so that no loss scaling is needed. Evaluation is in float32.
 
-    When it helps: hardware with bfloat16 units (AMX, AVX512-BF16, tensor cores) and matrices large enough for them: on
-        an AMX CPU the step of a GPT of width 256 fell from 229 to 191 ms, that of a ResNet-18, with channels last in
-        memory, from 342 to 160 ms.
-    When it does not: small models, where casting costs more than it saves, and CPUs without such units. The CPU's fused
-        attention is 8 times slower backward in bfloat16, which doubles the step of a small GPT; hence the option.
+    When it helps: hardware with bfloat16 units (AMX, AVX512-BF16, tensor cores) and matrices large enough for them;
+        convolutions, with `channels_last`.
+    When it does not: small models, where casting costs more than it saves, and CPUs without such units. The backward
+        pass of the CPU's fused attention is slower in bfloat16 by more than all else gains; hence the option.
 
     float32_attention: where attention stays in float32: "cpu", "always", or "never", which turns the exception off.
     """

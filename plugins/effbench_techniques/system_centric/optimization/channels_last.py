@@ -21,9 +21,9 @@ def channels_last(recipe: Recipe) -> Recipe:
     Shapes stay (B, C, H, W), only strides change: a convolution with such a weight returns features in the same order,
     and everything between hands it on. Results are the same but for rounding.
 
-    When it helps: GPUs with tensor cores, and bfloat16 on CPUs: 230 -> 160 ms for a ResNet-18's step.
-    When it does not: convolutions that the CPU's library lays out anew by itself: in float32 a ResNet-18 took 342 ms
-        instead of 400; models of one kind of layer alone, other than 2-D convolutions.
+    When it helps: GPUs with tensor cores, and CPUs with bfloat16 units beside `bf16_autocast`.
+    When it does not: convolutions in float32 on a CPU, whose library lays them out anew by itself; models of other
+        layers than 2-D convolutions.
     """
     with torch.random.fork_rng(devices=[]):
         if not any(isinstance(module, nn.Conv2d) for module in recipe.model().modules()):

@@ -26,11 +26,10 @@ def cpu_thread_tuning(recipe: Recipe, *, threads: int = 2, flush_denormals: bool
     processor may take a hundred times as long for it; they turn up where weights die out. Elsewhere in the run, and
     in evaluation, there are as many threads as the trial has.
 
-    When it helps: wall seconds, cores that are idle, and layers that are large enough to be divided: two threads were
-        1.4 times as fast for a small GPT, 1.7 times for one with 0.8 M parameters.
-    When it does not: budgets of CPU time and of reference-seconds, which count every thread; small models, which were
-        slower with two (0.84 for a ViT); other trials on the same cores. Two trials at once, one thread each, were
-        1.5 to 2.4 times the work of one.
+    When it helps: wall seconds, cores that are idle, and layers that are large enough to be divided.
+    When it does not: budgets of CPU time and of reference-seconds, which count every thread; small models, which may be
+        slower with two; other trials on the same cores: two at once, with one thread each, are nearly twice the work of
+        one (`docs/performance.md`).
 
     threads: threads of the step; 0 leaves their number as it is.
     flush_denormals: true takes denormal numbers for zero; false leaves them.

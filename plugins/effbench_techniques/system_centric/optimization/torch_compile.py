@@ -30,10 +30,9 @@ def torch_compile(recipe: Recipe, *, backend: str = "inductor") -> Recipe:
     The model is compiled in place, so that its weights keep their names, when it is first called; that time is on the
     clock. What is evaluated is the same model, not compiled. A model that cannot be one graph is refused.
 
-    When it helps: GPUs, and runs so long that compiling is soon forgotten. On a CPU, steps of small models took 0.76 to
-        1.2 times as long as before.
-    When it does not: short budgets. On a CPU the first step took 11 to 21 s on a quiet machine, 36 to 63 s on a busy
-        one, and 3 to 6 s with what an earlier run had cached.
+    When it helps: GPUs, and runs so long that compiling is soon forgotten.
+    When it does not: short budgets: the first step takes as long as thousands of others, less where an earlier run has
+        left something in the cache. Small models on a CPU, whose steps may become slower.
 
     backend: what turns the graph into code, by torch's name of it; "aot_eager" turns that off, and only traces.
     """
