@@ -24,8 +24,8 @@ def ddp(recipe: Recipe, *, processes: int = 2) -> Recipe:
     its own share, and those of rank 0 are evaluated. Dropout draws other masks in each process.
 
     When it helps: a core or a GPU for each process, and steps that take long compared with sending all gradients.
-    When it does not: small models on few cores, where exchanging gradients takes as long as computing them. It trains no
-        faster per step, so that only examples per second can gain.
+    When it does not: small models on few cores, where exchanging gradients takes as long as computing them. It trains
+        no faster per step, so that only examples per second can gain.
 
     processes: number of processes; 1 turns it off.
     """

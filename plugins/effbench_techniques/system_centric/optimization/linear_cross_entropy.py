@@ -40,9 +40,8 @@ def linear_cross_entropy(recipe: Recipe, *, chunk: int = 2) -> Recipe:
     is as before.
 
     When it helps: vocabularies much larger than the model is wide, where logits take most of the memory.
-    When it does not: it costs the head's forward pass a second time, and small products are slow ones; a character
-        model, whose alphabet is smaller than its width, has few logits to spare. Kernels that never write a logit also
-        save the time.
+    When it does not: it costs the head's forward pass a second time, and small products are slow ones; alphabets of
+        characters, which have few logits to spare. Kernels that never write a logit also save the time.
 
     chunk: texts at a time; 0 turns it off.
     """
