@@ -181,6 +181,12 @@ def test_unlike_circumstances_are_flagged(change, said):
     assert said in caveats(several("", BASELINE) + several("ema", shifted(0.01), **change))
 
 
+def test_a_warning_of_all_records_reads_the_same_whatever_their_number():
+    records = several("", BASELINE, warnings=["busy"])
+    assert caveats(records) == "busy (all records)"
+    assert caveats(records + several("ema", shifted(0.01), warnings=["busy"])) == "busy (all records)"
+
+
 def test_speed_is_relative_to_the_baseline_by_seed():
     records = several("", BASELINE) + several("sam", BASELINE)
     for each in records:

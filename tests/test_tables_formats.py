@@ -164,7 +164,7 @@ def test_latex_aligns_numbers_and_states_how_they_were_made():
     assert "Budget of a trial: 5s reference, counted in seconds at the prices of the reference machine" in text
     assert "Test CPU, 2 cores, Linux x86\\_64" in text
     assert r"{lrS[table-format=1.3]@{\,}S[table-format=1.3]S[table-format=+1.3]rr}" in text
-    assert r"\textbf{ema} & 3/3 & 0.870 & 0.050 & +0.060 & {[}+0.017, +0.103{]} & 0.0267 \\" in text
+    assert r"\textbf{ema} & 3/3 & 0.870 & 0.050 & +0.060 & {[}+0.017, +0.103{]} & 0.027 \\" in text
 
 
 class Reader(HTMLParser):

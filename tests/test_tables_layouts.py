@@ -20,7 +20,7 @@ from effbench.report.layouts import laid_out
 from effbench.report.method import method
 from effbench.report.tables import comparison_table
 from effbench.store import Store
-from record_factory import several, study
+from record_factory import record, several, study
 
 
 def records():
@@ -73,6 +73,35 @@ def test_a_table_for_each_workload_has_all_budgets_of_a_set_together():
     ]
 
 
+def test_what_one_workload_has_alone_says_so_where_workloads_share_a_table():
+    found = several("", [0.80, 0.82, 0.81]) + several("ema", [0.85, 0.87, 0.89])
+    found += several("", [2.6, 2.7, 2.5], workload="kjv_gpt", metric="loss", target=2.4, warnings=["busy"])
+    found += several("ema", [2.4, 2.5, 2.3], workload="kjv_gpt", metric="loss", target=2.4, warnings=["busy"])
+    found += [record("ema", seed=3, workload="kjv_gpt", target=2.4, status="failed", reason="no memory")]
+    baseline, ema = laid_out(comparison_table(found), by="workload")
+    said = [remark.text for remark in ema.remarks]
+    assert "kjv_gpt: ema: failed, seed 3: no memory" in said
+    assert "kjv_gpt: busy (6 of 7 records)" in said
+    targets = ["mnist1d_cnn: target: accuracy 0.75 on validation", "kjv_gpt: target: loss 2.4 on validation"]
+    assert [text for text in said if "target: " in text and text.startswith(("mnist", "kjv"))] == targets
+    assert sum(text.startswith("±: half") for text in said) == 1
+    assert keys(baseline)[-5:] == ["mean", "time_to_target", "examples_per_second", "peak_memory_mib", "setup_seconds"]
+
+
+def test_a_table_of_one_metric_needs_no_column_that_names_it():
+    cnn, _ = laid_out(comparison_table(records()), by="budget")
+    assert keys(cnn)[:4] == ["technique", "budget", "n", "mean"]
+    assert cnn.columns[3].title == "accuracy"
+
+
+def test_notes_go_with_the_columns_that_they_explain():
+    found = at_five_seconds(laid_out(comparison_table(records()), columns=["technique", "mean"]))
+    said = " ".join(remark.text for remark in found.remarks)
+    assert "±: half" in said
+    assert "evaluation left out" in said
+    assert not any(word in said for word in ("Δ", "★", "target", "examples/s", "peak MiB", "set-up s"))
+
+
 def test_rows_by_leaf_stand_in_the_order_of_the_survey():
     leaves = {"sam": "data_centric/sampling", "ema": "optimization_centric/averaged_weights"}
     first = at_five_seconds(laid_out(comparison_table(records()), by="leaf", leaves=leaves))
@@ -90,7 +119,10 @@ def test_columns_are_those_asked_for_numbers_behind_the_rows_too():
     assert keys(first) == ["p_holm", "technique", "statuses", "best"]
     assert first.rows[0].cells == ("—", "baseline", "ok=3", "no")
     assert first.rows[1].cells[1:] == ("ema", "ok=3", "yes")
-    assert float(first.rows[1].cells[0]) == pytest.approx(first.rows[1].values["p_holm"], rel=0.01)
+    assert float(first.rows[1].cells[0]) == pytest.approx(first.rows[1].values["p_holm"], abs=0.0005)
+    full = at_five_seconds(comparison_table(records()))
+    full.rows[2].values["p_holm"] = 0.0009
+    assert laid_out([full], columns=["p_holm"])[0].rows[2].cells == ("< 0.001",)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from typing import Literal
 
 from effbench.errors import UnknownName
 from effbench.report import numbers
-from effbench.report.table import Column, Remark, Row, Table, Value
+from effbench.report.said_once import merged, of_all
+from effbench.report.table import Column, Remark, Row, Table, Value, without
 from effbench.taxonomy import LEAVES
 
 By = Literal["technique", "workload", "leaf", "budget"]
@@ -19,9 +20,9 @@ STYLES: tuple[str, ...] = ("compact", "full", "paper")
 
 #: style -> its columns; None: all that have something to show.
 _COLUMNS: dict[str, tuple[str, ...] | None] = {
-    "compact": ("leaf", "workload", "budget", "technique", "metric", "mean", "difference", "verdict"),
+    "compact": ("leaf", "technique", "workload", "budget", "metric", "mean", "difference", "verdict"),
     "full": None,
-    "paper": ("leaf", "workload", "budget", "technique", "metric", "n", "mean", "difference", "p_holm"),
+    "paper": ("leaf", "technique", "workload", "budget", "metric", "n", "mean", "difference", "p_holm"),
 }
 #: style -> kinds of remarks that it keeps.
 _REMARKS: dict[str, set[str]] = {"compact": {"problem"}, "full": {"problem", "caveat", "note"}, "paper": {"problem"}}
@@ -89,8 +90,8 @@ def _by_workload(tables: Sequence[Table], leaves: Mapping[str, str]) -> list[Tab
     found = []
     for techniques, label in sets:
         parts = [_only(table, _is_of(techniques)) for table in tables]
-        joined = _joined(parts, str(label), "a row a workload")
-        found.append(_without(joined, "technique"))
+        joined = _joined(parts, str(label), "on each workload, at each budget")
+        found.append(without(joined, {"technique"}))
     return found
 
 
@@ -104,7 +105,7 @@ def _by_budget(tables: Sequence[Table], leaves: Mapping[str, str]) -> list[Table
     found = []
     for workload in workloads:
         parts = [table for table in tables if table.rows and table.rows[0].values["workload"] == workload]
-        joined = _without(_joined(parts, str(workload), "each set at all its budgets"), "workload")
+        joined = without(_joined(parts, str(workload), "each set at all its budgets"), {"workload"})
         order = dict.fromkeys(row.values["techniques"] for row in joined.rows)
         place = {techniques: position for position, techniques in enumerate(order)}
         rows = sorted(joined.rows, key=lambda row: place[row.values["techniques"]])
@@ -126,16 +127,6 @@ def _with_column(table: Table, column: Column, text: Callable[[Row], str]) -> Ta
     return dataclasses.replace(table, columns=(column, *table.columns), rows=rows)
 
 
-def _without(table: Table, key: str) -> Table:
-    kept = [i for i, column in enumerate(table.columns) if column.key != key]
-    return _picked(table, kept)
-
-
-def _picked(table: Table, places: Sequence[int]) -> Table:
-    rows = tuple(dataclasses.replace(row, cells=tuple(row.cells[i] for i in places)) for row in table.rows)
-    return dataclasses.replace(table, columns=tuple(table.columns[i] for i in places), rows=rows)
-
-
 def _only(table: Table, wanted: Callable[[Row], bool]) -> Table:
     """Return a table with some of its rows, and without what its remarks say is wrong with others."""
     rows = tuple(filter(wanted, table.rows))
@@ -145,27 +136,46 @@ def _only(table: Table, wanted: Callable[[Row], bool]) -> Table:
 
 
 def _joined(tables: Sequence[Table], title: str, caption: str) -> Table:
-    """Return one table with the rows of all: workload, budget and metric become columns of it."""
+    """Return one table with the rows of all: workload, budget, and metric where there are several, become columns."""
     parts = [table for table in tables if table.rows]
-    columns: dict[str, Column] = {}
+    columns: dict[str, Column] = {"technique": Column("technique", "technique")}
+    columns |= {key: Column(key, key) for key in ("workload", "budget", "metric")}
     for table in parts:
         for column in table.columns:
             known = columns.setdefault(column.key, column)
             if known.title != column.title:
                 columns[column.key] = dataclasses.replace(known, title=column.key.replace("_", " "))
-    added = [Column("workload", "workload"), Column("budget", "budget"), Column("metric", "metric")]
-    keys = [column.key for column in added] + list(columns)
     rows = []
     for table in parts:
         places = {column.key: i for i, column in enumerate(table.columns)}
         for row in table.rows:
             texts = [
-                row.cells[places[key]] if key in places else str(row.values.get(key) or numbers.NOTHING) for key in keys
+                row.cells[places[key]] if key in places else str(row.values.get(key) or numbers.NOTHING)
+                for key in columns
             ]
             rows.append(dataclasses.replace(row, cells=tuple(texts)))
-    remarks = tuple(dict.fromkeys(remark for table in parts for remark in table.remarks))
     statement = "; ".join(dict.fromkeys(table.statement for table in parts if table.statement))
-    return Table(title, caption, (*added, *columns.values()), tuple(rows), remarks, statement)
+    joined = Table(title, caption, tuple(columns.values()), tuple(rows), tuple(_placed(parts)), statement)
+    metrics = {row.values["metric"] for row in rows}
+    empty = {key for i, key in enumerate(columns) if {row.cells[i] for row in rows} <= {numbers.NOTHING}}
+    return without(joined, empty | ({"metric"} if len(metrics) == 1 else set()))
+
+
+def _placed(parts: Sequence[Table]) -> list[Remark]:
+    """Return the remarks of tables that become one; what is not true of all says of which workload, or table, it is."""
+    everywhere = of_all([part.remarks for part in parts])
+    workloads = [part.rows[0].values["workload"] for part in parts]
+
+    def placed(remark: Remark, part: Table, workload: Value) -> Remark:
+        if remark in everywhere:
+            return remark
+        same = [other for other, its in zip(parts, workloads, strict=True) if its == workload]
+        place = workload if all(remark in other.remarks for other in same) else part.title
+        return dataclasses.replace(remark, text=f"{place}: {remark.text}")
+
+    return merged(
+        [placed(remark, part, its) for remark in part.remarks] for part, its in zip(parts, workloads, strict=True)
+    )
 
 
 def _chosen(table: Table, keys: Sequence[str], *, strict: bool) -> Table:
@@ -183,25 +193,30 @@ def _chosen(table: Table, keys: Sequence[str], *, strict: bool) -> Table:
             places[key] = len(table.columns)
             table = _behind(table, key)
     shown = [places[key] for key in keys if key in places]
-    return _picked(table, shown)
+    rows = tuple(dataclasses.replace(row, cells=tuple(row.cells[i] for i in shown)) for row in table.rows)
+    chosen = dataclasses.replace(table, columns=tuple(table.columns[i] for i in shown), rows=rows)
+    return dataclasses.replace(chosen, remarks=without(table, set(places) - set(keys)).remarks)
 
 
 def _behind(table: Table, key: str) -> Table:
     """Return a table with a number behind the rows as its last column."""
-    rows = tuple(dataclasses.replace(row, cells=(*row.cells, _text(row.values[key]))) for row in table.rows)
+    rows = tuple(dataclasses.replace(row, cells=(*row.cells, _text(key, row.values[key]))) for row in table.rows)
     numeric = any(isinstance(row.values[key], int | float) for row in table.rows)
     column = Column(key, _TITLES.get(key, key.replace("_", " ")), "right" if numeric else "left")
     return dataclasses.replace(table, columns=(*table.columns, column), rows=rows)
 
 
+_CHANCES = {"p_holm", "p_value"}
 _TITLES = {"p_holm": "p (Holm)", "p_value": "p", "peak_memory_mib": "peak MiB"}
 
 
-def _text(value: Value) -> str:
+def _text(key: str, value: Value) -> str:
     if value is None or value == "":
         return numbers.NOTHING
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float) and key in _CHANCES:
+        return f"{value:.3f}" if value >= 0.001 else "< 0.001"
     return numbers.significant(value) if isinstance(value, float) else str(value)
 
 

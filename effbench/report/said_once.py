@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -31,37 +30,43 @@ class Said:
 
 
 def said_once(tables: Sequence[Table]) -> Said:
-    """Return where the remarks of tables stand.
-
-    A caveat is of all tables where each has it, and a note where no table says something else about the same. What
-    was not scored always stands below its own table.
-    """
+    """Return where the remarks of tables stand."""
     if len(tables) < 2:
         return Said(tuple(_blocks(table.remarks, _ALONE) for table in tables), ())
-    merged = _merged([remark for remark in table.remarks if remark.kind != "problem"] for table in tables)
-    texts = Counter(remark.about for remark in merged if remark.kind == "note")
-    of_all = [
+    everywhere = of_all([table.remarks for table in tables])
+    below = [[remark for remark in table.remarks if remark not in everywhere] for table in tables]
+    return Said(tuple(_blocks(found, _ONE_OF_SEVERAL) for found in below), _blocks(everywhere, _ALL))
+
+
+def of_all(several: Sequence[Sequence[Remark]]) -> list[Remark]:
+    """Return what holds of all tables, given the remarks of each.
+
+    A caveat holds of all where each has it, and a note where no table says something else about the same. What was not
+    scored is always of one table.
+    """
+    texts: dict[str, set[tuple[str, ...]]] = {}  # what a note explains -> the words of each table that explains it
+    for remarks in several:
+        notes = [remark for remark in remarks if remark.kind == "note"]
+        for about in {note.about for note in notes}:
+            texts.setdefault(about, set()).add(tuple(note.text for note in notes if note.about == about))
+    return [
         remark
-        for remark in merged
-        if (remark.kind == "note" and texts[remark.about] == 1)
-        or (remark.kind == "caveat" and all(remark in table.remarks for table in tables))
+        for remark in merged([remark for remark in remarks if remark.kind != "problem"] for remarks in several)
+        if (len(texts[remark.about]) == 1 if remark.kind == "note" else all(remark in remarks for remarks in several))
     ]
-    below = [[remark for remark in table.remarks if remark not in of_all] for table in tables]
-    return Said(tuple(_blocks(found, _ONE_OF_SEVERAL) for found in below), _blocks(of_all, _ALL))
 
 
-def _merged(several: Iterable[Sequence[Remark]]) -> list[Remark]:
-    """Return the remarks of all, each once, behind the one that it comes after in its own table."""
-    merged: list[Remark] = []
+def merged(several: Iterable[Sequence[Remark]]) -> list[Remark]:
+    """Return the remarks of all, each once, next to those that it stands next to in its own table."""
+    order: list[Remark] = []
     for remarks in several:
         place = 0
         for remark in remarks:
-            if remark in merged:
-                place = merged.index(remark) + 1
-            else:
-                merged.insert(place, remark)
-                place += 1
-    return merged
+            if remark not in order:
+                alike = [i for i, other in enumerate(order) if remark.about and other.about == remark.about]
+                order.insert(alike[-1] + 1 if alike else place, remark)
+            place = order.index(remark) + 1
+    return order
 
 
 def _blocks(remarks: Sequence[Remark], titles: dict[Kind, str]) -> tuple[Block, ...]:
