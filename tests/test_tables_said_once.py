@@ -63,14 +63,14 @@ def test_what_was_not_scored_stays_below_its_table():
 def test_every_format_for_people_says_the_same_once(name):
     tables = comparison_table(records("one", "ema") + records("two", "ema", target=0.7))
     text = PEOPLE[name](tables)
-    for once in ("over seeds (", "the verdict follows from it", "budgets are counted in seconds"):
+    for once in ("the verdict follows from it", "interpolated between evaluations", "set-up s: geometric mean"):
         assert text.count(once) == 1, once
-    ends = [text.index("target: accuracy 0.75"), text.index("target: accuracy 0.7 "), text.index("over seeds (")]
+    ends = [text.index(said) for said in ("target: accuracy 0.75", "target: accuracy 0.7 ", "interpolated between")]
     assert ends == sorted(ends)
     assert text.rindex("target: accuracy 0.7") < ends[2]
     assert text.lower().count("how to read the tables") == 1
     alone = PEOPLE[name](tables[:1])
-    assert alone.count("over seeds (") == alone.count("target: accuracy 0.75") == 1
+    assert alone.count("interpolated between") == alone.count("target: accuracy 0.75") == 1
     assert "tables" not in alone.lower().partition("how to read it")[2]
 
 
@@ -82,8 +82,13 @@ def test_the_number_of_comparisons_stands_where_it_differs():
     assert apart.index("widened for 3 comparisons") < apart.index("### How to read the tables")
 
 
-def test_tables_keep_their_captions_in_latex():
+def test_tables_keep_their_captions_in_latex_and_notes_do_not_repeat_them():
     text = to_latex(comparison_table(records("one", "ema") + records("two", "ema")))
+    assert text.count(r"half of its 95 \% interval") == text.count("evaluation left out") == text.count("Test CPU") == 2
+    assert [line for line in text.splitlines() if r"\label" in line] == [
+        r"  \label{tab:one-5s-reference}",
+        r"  \label{tab:two-5s-reference}",
+    ]
     assert text.count(r"\caption{") == text.count(r"\end{table}") == 2
     assert text.index("How to read the tables:") > text.rindex(r"\end{table}")
     assert r"Test accuracy on two (more is better): mean over n = 3 seeds and half of its 95 \% interval" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ _ESCAPES = {
     "\N{EM DASH}": "---",
 }
 _NEEDS = r"% needs \usepackage{booktabs,graphicx,siunitx}"
+_IN_CAPTIONS = {"mean", "budget", "made on"}  # what notes explain and the statement of a table says too
 _FITTED = r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{"  # only where it is too wide
 
 #: A number of ours: sign, digits before and after the point, power of ten; then what follows it.
@@ -56,9 +58,14 @@ def to_latex(tables: Sequence[Table]) -> str:
 
     Names in other than Latin letters need XeLaTeX or LuaLaTeX, and a font that has them.
     """
-    said = said_once(tables)
+    said = said_once([_without_what_captions_say(table) for table in tables])
     floats = [_float(table, blocks) for table, blocks in zip(tables, said.below, strict=True)]
     return "\n\n".join([_NEEDS, *floats, *map(_paragraph, said.at_the_end)])
+
+
+def _without_what_captions_say(table: Table) -> Table:
+    kept = [remark for remark in table.remarks if not (table.statement and remark.about in _IN_CAPTIONS)]
+    return dataclasses.replace(table, remarks=tuple(kept))
 
 
 def _paragraph(block: Block) -> str:
@@ -79,6 +86,7 @@ def _float(table: Table, blocks: Sequence[Block]) -> str:
         r"\begin{table}",
         r"  \centering",
         f"  \\caption{{{escaped(table.statement or f'{table.title}: {table.caption}.')}}}",
+        f"  \\label{{tab:{re.sub(r'[^A-Za-z0-9.]+', '-', table.title).strip('-')}}}",
         r"  \footnotesize\setlength{\tabcolsep}{4pt}\sisetup{retain-explicit-plus}",
         f"{_FITTED}\\begin{{tabular}}{{{''.join(field.kind for field in fields)}}}",
         r"    \toprule",

@@ -10,7 +10,8 @@ body { margin: 0; background: var(--page); color: var(--text); font: 14px/1.5 sy
 main { max-width: 86rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
 section + section { margin-top: 3.5rem; }
 h2 { font-size: 1.3rem; margin: 0 0 .25rem; }
-h3 { font-size: .8rem; margin: 1.1rem 0 .2rem; color: var(--quiet); font-weight: 600; }
+.problem, .caveat, .note { margin-top: .9rem; }
+h3 { font-size: .8rem; margin: 0 0 .2rem; color: var(--quiet); font-weight: 600; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; white-space: nowrap; }
 caption { text-align: left; color: var(--quiet); padding-bottom: .7rem; }
