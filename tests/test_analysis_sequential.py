@@ -1,5 +1,7 @@
 """Stopping when it is decided errs no more often than looking once at the end; tables believe what was stopped."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -64,7 +66,22 @@ def test_it_stops_early_for_a_large_difference_and_for_none():
 def test_one_look_is_the_t_test():
     plan = design(3, ALPHA)
     assert plan.looks == (3,)
-    assert plan.levels[0] == pytest.approx(ALPHA, abs=0.002)
+    assert plan.levels[0] == pytest.approx(ALPHA)
+
+
+@pytest.mark.parametrize(("seeds", "sets"), [(10, 118), (5, 300), (10, 1000), (40, 200)])
+def test_every_look_can_decide_however_many_sets_share_the_error(seeds, sets):
+    plan = design_of(seeds, sets)
+    spent = [0.0, *(SPENDING["kim_demets"](n / seeds, plan.alpha) for n in plan.looks)]
+    least = [after - before for before, after in itertools.pairwise(spent)]
+    assert plan.levels[0] == pytest.approx(least[0])
+    assert all(0.8 * share <= level <= plan.alpha for share, level in zip(least, plan.levels, strict=True))
+    assert plan.interval(estimate([1.0, 2.0] * (seeds // 2))).half_width > 0.0
+
+
+@pytest.mark.parametrize("difference", [1 / 360, -1 / 360, 0.0])
+def test_equal_differences_decide_nothing(difference):
+    assert decide([difference] * 8, design(8, ALPHA), margin=0.1)[0] is Decision.OPEN
 
 
 def test_what_is_spent_adds_up_to_alpha():
@@ -151,6 +168,36 @@ def test_a_table_takes_a_decided_set_as_complete_with_a_wider_interval():
     assert ours.difference.half_width == pytest.approx(plain.difference.at(1.0 - level).half_width)
     assert ours.difference.half_width > plain.difference.half_width
     assert any("group-sequential" in caveat for caveat in found.caveats)
+
+
+def test_a_table_calls_no_set_better_for_equal_differences():
+    records = several("", USUAL) + several("ema", [value + 0.25 for value in USUAL[:3]])
+    (found,) = compare(records + left_out("ema", [3, 4, 5, 6, 7], "better after 3 of 8 seeds"))
+    ours = next(each for each in found.results if each.techniques)
+    assert (ours.verdict, ours.difference.low) == (Verdict.NO_EVIDENCE, None)
+
+
+@pytest.mark.parametrize(("sets", "seeds"), [(1, 5), (3, 5)])
+def test_tables_of_stopped_copies_of_the_baseline_err_as_rarely_as_others(sets, seeds):
+    """Some are stopped as better or worse, more for want of a difference: the error is that of the whole table."""
+    dice = np.random.default_rng(sets)
+    tables, wrong, shortened = 300, 0, 0
+    for _ in range(tables):
+        usual = several("", dice.normal(0.8, 0.003, seeds).tolist())
+        records = [*usual]
+        for name in map(str, range(sets)):
+            ours = several(name, dice.normal(0.8, 0.003, seeds).tolist())
+            by_seed = [{each.seed: each for each in some} for some in (ours, usual)]
+            for n in range(1, seeds):
+                own = {seed: by_seed[0][seed] for seed in range(n)}
+                if why := why_decided(own, by_seed[1], range(seeds), sets, Size.parse("1%")):
+                    ours, shortened = [*ours[:n], *left_out(name, range(n, seeds), why)], shortened + 1
+                    break
+            records += ours
+        (found,) = compare(records)
+        wrong += any(each.verdict in {Verdict.BETTER, Verdict.WORSE} for each in found.results)
+    assert shortened > 0.1 * sets * tables
+    assert wrong / tables <= ALPHA + 2 * (ALPHA * (1 - ALPHA) / tables) ** 0.5
 
 
 def test_the_error_is_shared_out_between_the_sets():
