@@ -7,7 +7,8 @@ import pytest
 from effbench.analysis.claims import claims
 from effbench.analysis.comparison import compare
 from effbench.analysis.costs import ON_THE_CLOCK, cost
-from effbench.analysis.ladder import ladders
+from effbench.analysis.intervals import Estimate
+from effbench.analysis.ladder import Rung, crossings_of, ladders
 from effbench.analysis.pareto import fronts
 from effbench.analysis.tracks import Finding, finding, tracks
 from effbench.analysis.verdicts import Verdict
@@ -63,6 +64,36 @@ def test_a_crossing_that_intervals_do_not_settle_says_so():
         records += runs("mixup", 0.80 + gain, jitter=0.02, budget=f"{seconds}s reference")
     found = {each.label: each for each in ladders(compare(records))}["mixup"]
     assert found.sentence.endswith("by its means, which intervals do not settle") or not found.crossings
+
+
+def rung(amount, low, mean, high):
+    return Rung(f"{amount}s reference", amount, 5, 5, Estimate(5, 0.8), Estimate(5, mean, 0.01, low, high), None)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "higher", "ends"),
+    [
+        # From 10 to 40, a line from -0.03 to 0.01 is zero after three quarters, one from -0.01 to 0.03 after one.
+        ((-0.03, -0.01, 0.01), (0.01, 0.03, 0.05), True, (None, 10 * 4**0.75)),
+        ((-0.05, -0.03, -0.01), (-0.01, 0.01, 0.03), True, (10 * 4**0.25, None)),
+        ((-0.01, 0.01, 0.03), (-0.05, -0.03, -0.01), True, (None, 10 * 4**0.75)),
+        ((0.01, 0.03, 0.05), (-0.03, -0.01, 0.01), True, (10 * 4**0.25, None)),
+        ((-0.01, 0.01, 0.03), (-0.05, -0.03, -0.01), False, (None, 10 * 4**0.75)),
+    ],
+)
+def test_an_end_of_a_crossing_that_lies_beyond_the_rungs_is_not_known(left, right, higher, ends):
+    (found,) = crossings_of([rung(10.0, *left), rung(40.0, *right)], higher)
+    assert (found.low, found.high) == tuple(None if end is None else pytest.approx(end) for end in ends)
+    assert (found.low or 0.0) < found.at < (found.high or math.inf)
+
+
+def test_a_rung_without_any_difference_is_a_crossing_where_the_sign_changes():
+    below, none, above = (
+        rung(10 * 2.0**i, mean - 0.02, mean, mean + 0.02) for i, mean in enumerate((-0.01, 0.0, 0.03))
+    )
+    (found,) = crossings_of([below, none, above], True)
+    assert (found.at, found.begins) == (20.0, True)
+    assert crossings_of([below, none], True) == crossings_of([none, above], True) == ()
 
 
 @pytest.mark.parametrize(

@@ -90,9 +90,9 @@ def ladders(comparisons: Sequence[Comparison]) -> list[Ladder]:
         by_workload.setdefault((each.group.workload, each.group.clock, each.group.version), []).append(each)
     found = []
     for (workload, clock, _), alike in by_workload.items():
-        ordered = sorted(alike, key=amount_of)
-        if len(ordered) < 2:
+        if len(alike) < 2:
             continue
+        ordered = sorted(alike, key=amount_of)
         rungs = [(each, {canonical(one.techniques): one for one in each.results}) for each in ordered]
         seen = {name: one for _, by_name in reversed(rungs) for name, one in by_name.items()}
         for name, one in sorted(seen.items(), key=lambda item: (not item[1].is_baseline, item[1].label)):
@@ -121,19 +121,26 @@ def _ladder(
 
 
 def crossings_of(rungs: Sequence[Rung], higher: bool | None) -> tuple[Crossing, ...]:
-    """Return where the mean difference changes its sign between neighbouring rungs; incomplete rungs have no say."""
+    """Return where the mean difference changes its sign between neighbouring rungs; incomplete rungs have no say.
+
+    A rung whose mean difference is zero is where it changes its sign, if it does.
+    """
     sign = -1.0 if higher is False else 1.0
     known = [rung for rung in rungs if rung.difference is not None and rung.scored == rung.planned]
+    signed = [i for i, rung in enumerate(known) if _gain(rung, sign)[1] != 0.0]
     found = []
-    for before, after in itertools.pairwise(known):
+    for i, j in itertools.pairwise(signed):
+        before, after = known[i], known[j]
         left, right = _gain(before, sign), _gain(after, sign)
-        if left[1] == 0.0 or left[1] * right[1] >= 0.0:
+        if left[1] * right[1] > 0.0:
             continue
-        ends = [_zero(before.amount, after.amount, left[i], right[i]) for i in range(3)]
-        low, high = sorted((ends[0], ends[2]), key=lambda end: math.inf if end is None else end)
-        sides = {before.verdict, after.verdict}
-        sure = sides == {Verdict.BETTER, Verdict.WORSE}
-        found.append(Crossing(right[1] > 0.0, ends[1] or after.amount, low, high, sure))
+        begins = right[1] > 0.0
+        ends = [_zero(before.amount, after.amount, a, b) for a, b in zip(left, right, strict=True)]
+        at = known[i + 1].amount if j > i + 1 else ends[1]
+        # What begins to pay may do so as soon as the upper end of its difference is zero, and as late as the lower is.
+        low, high = (ends[2], ends[0]) if begins else (ends[0], ends[2])
+        sure = {before.verdict, after.verdict} == {Verdict.BETTER, Verdict.WORSE}
+        found.append(Crossing(begins, after.amount if at is None else at, low, high, sure))
     return tuple(found)
 
 
