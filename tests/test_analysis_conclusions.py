@@ -225,6 +225,27 @@ def test_what_is_told_apart_in_both_is_surely_dominated():
     assert front.sentences == ["bad is surely dominated by baseline in accuracy and peak memory"]
 
 
+def test_a_counted_cost_is_sure_and_equal_differences_of_quality_are_not():
+    records = runs("", 0.80, peak_memory_mib=30.0) + runs("worse", 0.70, jitter=0.001, peak_memory_mib=40.0)
+    records += runs("equal", 0.75, peak_memory_mib=40.0)
+    front = next(front for front in fronts(compare(records)[0]) if front.cost == "peak_memory_mib")
+    assert {point.label: point.is_surely_dominated for point in front.points if point.dominated_by} == {
+        "worse": True,
+        "equal": False,  # -0.05 on all seeds
+    }
+
+
+def test_sets_of_one_label_are_told_apart_on_a_front():
+    records = runs("", 0.80) + runs({"a": {"x": 1}}, 0.85, peak_memory_mib=20.0)
+    records += runs({"a": {"x": "1"}}, 0.70, peak_memory_mib=50.0)
+    front = next(front for front in fronts(compare(records)[0]) if front.cost == "peak_memory_mib")
+    assert [(point.cost.mean, point.is_on_front) for point in front.points] == [
+        (20.0, True),
+        (31.5, False),
+        (50.0, False),
+    ]
+
+
 def test_incomplete_sets_dominate_nobody():
     lucky = runs("lucky", 0.99, peak_memory_mib=1.0)[:2]
     records = runs("", 0.80) + runs("ema", 0.81) + lucky

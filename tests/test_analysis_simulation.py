@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from effbench.analysis.comparison import compare
+from effbench.analysis.pareto import fronts
 from effbench.analysis.ratios import geometric_mean
 from effbench.analysis.scores import scores
 from effbench.analysis.strata import strata_mean
@@ -82,6 +83,20 @@ def test_the_baseline_against_itself_is_better_or_worse_in_at_most_5_of_100_tabl
             records += several(f"copy_{number}", dice.normal(0.8, 0.02, seeds).tolist())
         (found,) = compare(records)
         wrong += any(each.verdict in {Verdict.BETTER, Verdict.WORSE} for each in found.results)
+    assert wrong / tables <= 0.05 + 2 * (0.05 * 0.95 / tables) ** 0.5
+
+
+def test_copies_of_the_baseline_are_surely_dominated_in_at_most_5_of_100_tables():
+    dice = np.random.default_rng(3)
+    tables, wrong = 200, 0
+    for _ in range(tables):
+        records = []
+        for number in range(8):
+            for each in several(f"copy_{number}" if number else "", dice.normal(0.8, 0.02, 5).tolist()):
+                each.peak_memory_mib = 30.0 + number
+                records.append(each)
+        front = next(front for front in fronts(compare(records)[0]) if front.cost == "peak_memory_mib")
+        wrong += any(point.is_surely_dominated for point in front.points)
     assert wrong / tables <= 0.05 + 2 * (0.05 * 0.95 / tables) ** 0.5
 
 

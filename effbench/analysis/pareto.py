@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from effbench.analysis.comparison import Comparison, SetResult
 from effbench.analysis.costs import ON_THE_CLOCK, joules
-from effbench.analysis.intervals import Estimate, estimate
-from effbench.analysis.verdicts import is_told_apart, paired
+from effbench.analysis.intervals import Estimate, estimate, holm
+from effbench.analysis.verdicts import paired
 from effbench.records import Record
 
 #: cost -> what a run of it cost. Less is better in all of them.
@@ -28,7 +29,8 @@ class Point:
     """A complete set: its quality against its cost.
 
     dominated_by: labels of sets whose means are no worse in both, and better in one; empty on the front.
-    is_surely_dominated: whether one of them is, seed by seed, told apart as better in both.
+    is_surely_dominated: whether one of them is, seed by seed, told apart as better in both, by Holm's correction for
+        all pairs of which one dominates the other.
     """
 
     label: str
@@ -76,48 +78,60 @@ def fronts(comparison: Comparison) -> list[Front]:
         return []
     found = []
     for cost, read in COSTS.items():
-        costs = {each.label: _by_seed(each, read) for each in comparison.results if each.is_complete}
-        known = [each for each in comparison.results if costs.get(each.label)]
-        if len(known) > 1:
-            prices = {each.label: estimate(list(costs[each.label].values())).mean or 0.0 for each in known}
-            points = [_point(each, known, costs, prices, higher, comparison.confidence) for each in known]
-            points.sort(key=lambda point: (point.cost.mean or 0.0, point.label))
+        rivals = [
+            _Rival(each, costs, estimate([*costs.values()], comparison.confidence))
+            for each in comparison.results
+            if each.is_complete and (costs := _by_seed(each, read))
+        ]
+        if len(rivals) > 1:
+            points = sorted(_points(rivals, higher, comparison.confidence), key=lambda p: (p.cost.mean or 0.0, p.label))
             group = comparison.group
             found.append(Front(group.workload, group.budget, comparison.measure.title, higher, cost, tuple(points)))
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Rival:
+    result: SetResult
+    costs: Mapping[int, float]  # by seed
+    cost: Estimate
+
+
 def _by_seed(each: SetResult, read: Callable[[Record], float | None]) -> dict[int, float]:
     found = {record.seed: read(record) for record in each.records if record.seed in each.values}
-    return {seed: value for seed, value in found.items() if value is not None}
+    return {seed: value for seed, value in found.items() if value is not None and math.isfinite(value)}
 
 
-def _point(
-    each: SetResult,
-    others: Sequence[SetResult],
-    costs: Mapping[str, Mapping[int, float]],
-    prices: Mapping[str, float],
-    higher: bool,
-    confidence: float,
-) -> Point:
-    price = estimate(list(costs[each.label].values()), confidence)
-    dominating = [other for other in others if _dominates(other, each, prices, higher)]
-    surely = any(
-        is_told_apart(other.values, each.values, confidence)
-        and _is_cheaper(costs[other.label], costs[each.label], confidence)
-        for other in dominating
-    )
-    names = tuple(other.label for other in dominating)
-    return Point(each.label, each.techniques, each.mean, price, names, surely)
+def _points(rivals: Sequence[_Rival], higher: bool, confidence: float) -> list[Point]:
+    pairs = [(i, j) for i in range(len(rivals)) for j in range(len(rivals)) if _dominates(rivals[i], rivals[j], higher)]
+    # With many sets some pair is always told apart by luck, so that these are as many tests as there are pairs.
+    steps = holm([_p_value(rivals[i], rivals[j]) for i, j in pairs], confidence)
+    sure = {j for (_, j), step in zip(pairs, steps, strict=True) if step.adjusted <= 1.0 - confidence}
+    by: dict[int, list[str]] = {}
+    for i, j in pairs:
+        by.setdefault(j, []).append(rivals[i].result.label)
+    return [
+        Point(each.label, each.techniques, each.mean, rival.cost, tuple(by.get(j, ())), j in sure)
+        for j, rival in enumerate(rivals)
+        for each in [rival.result]
+    ]
 
 
-def _dominates(one: SetResult, other: SetResult, prices: Mapping[str, float], higher: bool) -> bool:
-    gain = ((one.mean.mean or 0.0) - (other.mean.mean or 0.0)) * (1.0 if higher else -1.0)
-    mine, theirs = prices[one.label], prices[other.label]
+def _dominates(one: _Rival, other: _Rival, higher: bool) -> bool:
+    gain = ((one.result.mean.mean or 0.0) - (other.result.mean.mean or 0.0)) * (1.0 if higher else -1.0)
+    mine, theirs = one.cost.mean or 0.0, other.cost.mean or 0.0
     return gain >= 0.0 and mine <= theirs and (gain > 0.0 or mine < theirs)
 
 
-def _is_cheaper(ours: Mapping[int, float], theirs: Mapping[int, float], confidence: float) -> bool:
-    """Return whether the interval of the difference lies below zero; equal differences of a counted cost are sure."""
-    found = paired(ours, theirs, confidence)
-    return found is not None and found.high is not None and found.high < 0.0
+def _p_value(one: _Rival, other: _Rival) -> float:
+    """Return the p value of a set being no better, or no cheaper, than one that it dominates by the means.
+
+    That is the larger of both, for both have to be refused. A cost that differs by as much on all seeds is a count, as
+    of bytes, and sure; equal differences of quality are no proof.
+    """
+    quality = paired(one.result.values, other.result.values)
+    cost = paired(one.costs, other.costs)
+    if quality is None or quality.p_value is None or cost is None or not cost.mean:
+        return 1.0
+    is_counted = cost.spread == 0.0
+    return quality.p_value if is_counted else max(quality.p_value, 1.0 if cost.p_value is None else cost.p_value)
