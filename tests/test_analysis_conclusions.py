@@ -137,7 +137,11 @@ def both_tracks(per_step, per_budget, steps=400):
         (0.02, 0.01, Finding.PAYS),
         (0.02, -0.01, Finding.DOES_NOT_PAY),
         (0.02, 0.0, Finding.UNSETTLED),
-        (0.0, 0.02, Finding.CHEAP),
+        (0.0, 0.02, Finding.PAYS_ONLY),
+        (0.0, 0.0, Finding.NEITHER),
+        (0.0, -0.02, Finding.COSTS),
+        (-0.02, 0.02, Finding.CHEAP),
+        (-0.02, 0.0, Finding.BALANCED),
         (-0.02, -0.03, Finding.HARMS),
     ],
 )
@@ -160,7 +164,7 @@ def test_tracks_of_other_lengths_are_no_pair():
 def test_breaking_and_missing_runs_are_no_finding():
     assert finding(Verdict.BREAKS, Verdict.BETTER) is Finding.BREAKS
     assert finding(Verdict.INCOMPLETE, Verdict.BETTER) is Finding.OPEN
-    assert finding(Verdict.NO_EVIDENCE, Verdict.WORSE) is Finding.NEITHER
+    assert finding(Verdict.WORSE, Verdict.SKIPPED) is Finding.OPEN
 
 
 # --- costs --------------------------------------------------------------------------------------------------------

@@ -24,9 +24,12 @@ class Finding(StrEnum):
     PAYS = "helps, and pays for itself"
     DOES_NOT_PAY = "helps, but does not pay for itself"
     UNSETTLED = "helps at equal steps; no evidence that it pays for itself"
-    CHEAP = "pays by being cheaper: step for step it does not help"
+    PAYS_ONLY = "pays for itself; no evidence that it helps at equal steps"
     NEITHER = "neither helps nor pays, as far as can be told"
-    HARMS = "harms at equal steps, and its cost comes on top"
+    COSTS = "does not pay for itself; no evidence that it helps at equal steps"
+    CHEAP = "pays by being cheaper: step for step it harms"
+    BALANCED = "harms at equal steps; no evidence of it at an equal budget"
+    HARMS = "harms, at equal steps and at an equal budget"
     BREAKS = "breaks"
     OPEN = "one of the two tracks is incomplete"
 
@@ -125,8 +128,18 @@ def finding(per_step: Verdict | None, per_budget: Verdict | None) -> Finding:
         return Finding.BREAKS
     if both & {Verdict.INCOMPLETE, Verdict.SKIPPED, None}:
         return Finding.OPEN
-    if per_budget is Verdict.BETTER:
-        return Finding.PAYS if per_step is Verdict.BETTER else Finding.CHEAP
-    if per_step is Verdict.BETTER:
-        return Finding.DOES_NOT_PAY if per_budget is Verdict.WORSE else Finding.UNSETTLED
-    return Finding.HARMS if per_step is Verdict.WORSE else Finding.NEITHER
+    return _FOUND[per_step, per_budget]
+
+
+#: verdict at equal steps, at an equal budget -> what they say; of "no evidence" nothing follows.
+_FOUND: dict[tuple[Verdict | None, Verdict | None], Finding] = {
+    (Verdict.BETTER, Verdict.BETTER): Finding.PAYS,
+    (Verdict.BETTER, Verdict.NO_EVIDENCE): Finding.UNSETTLED,
+    (Verdict.BETTER, Verdict.WORSE): Finding.DOES_NOT_PAY,
+    (Verdict.NO_EVIDENCE, Verdict.BETTER): Finding.PAYS_ONLY,
+    (Verdict.NO_EVIDENCE, Verdict.NO_EVIDENCE): Finding.NEITHER,
+    (Verdict.NO_EVIDENCE, Verdict.WORSE): Finding.COSTS,
+    (Verdict.WORSE, Verdict.BETTER): Finding.CHEAP,
+    (Verdict.WORSE, Verdict.NO_EVIDENCE): Finding.BALANCED,
+    (Verdict.WORSE, Verdict.WORSE): Finding.HARMS,
+}
