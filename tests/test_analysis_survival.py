@@ -1,6 +1,7 @@
 """Times that are only known to be longer, and the speed-ups made of them."""
 
 import math
+import statistics
 
 import pytest
 
@@ -20,15 +21,23 @@ def test_the_median_of_the_textbook():
     assert (found.low, found.high) == (13.0, None)  # R: survfit(conf.type = "log-log")
 
 
-def test_without_censoring_it_is_the_plain_median():
+@pytest.mark.parametrize("n", range(2, 31))
+def test_without_censoring_it_is_the_plain_median(n):
+    found = median_time([1.0 + each**2 for each in range(n)], [])
+    assert found.at == pytest.approx(statistics.median(1.0 + each**2 for each in range(n)))
+
+
+def test_the_interval_holds_the_median():
     found = median_time([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], [])
-    assert found.at == 4.0
-    assert found.low < 4.0 < found.high
+    assert found.low < found.at < found.high
 
 
 def test_what_was_not_seen_is_not_said():
     assert median_time([], [5.0, 5.0]).at is None
     assert median_time([1.0], [5.0, 5.0]).at is None  # most were watched in vain
+    assert (
+        median_time([1.0, 2.0], [5.0, math.inf]).at is None
+    )  # half were: the median lies between 2 and what is not known
     assert median_time([1.0, 2.0], [5.0]).at == 2.0
     assert median_time([3.0], []) == median_time([3.0], [])
     assert (median_time([3.0], []).low, median_time([3.0], []).high) == (None, None)
@@ -76,6 +85,13 @@ def test_seeds_that_never_get_there_are_right_censored():
 def test_the_baseline_against_itself_is_as_fast_as_itself():
     noisy = [record(seed=s, curve=[{"spent": 1.0, "accuracy": 0.9}, {"spent": 2.0, "accuracy": 0.8}]) for s in range(3)]
     assert speed_up(noisy, noisy).mean.mean == pytest.approx(1.0)
+
+
+def test_who_is_there_from_the_start_is_infinitely_sooner_and_no_straggler():
+    at_once = [record("ema", curve=[{"spent": 0.0, "accuracy": 0.9}, {"spent": 5.0, "accuracy": 0.9}])]
+    found = speed_up(at_once, [line(0.8)])
+    assert (found.reached, found.bounds, found.mean.mean) == (1, (), None)
+    assert speed_up([line(0.8)], at_once) is None  # nothing is sooner than at once
 
 
 def test_no_speed_up_without_pairs():

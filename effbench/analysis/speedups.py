@@ -18,7 +18,8 @@ class SpeedUp:
     """What the baseline spent to reach its final quality, over what the set spent to reach the same.
 
     Seeds on which the set never got there are right-censored: its speed-up on them is below `bound`, and the mean is
-    given only where there are none. The median counts them; it has no lower end where too many never got there.
+    given only where there are none. The median counts them; it has no lower end where too many never got there. A set
+    that was there before it spent anything is infinitely sooner, and has no mean either.
     """
 
     seeds: int  # pairs of runs
@@ -43,7 +44,7 @@ def speed_up(records: Sequence[Record], baseline: Sequence[Record], confidence: 
     """Return the speed-up to the baseline's final quality over paired seeds; None where no seed pairs.
 
     Quality is the headline metric on validation, of which alone there are curves. The baseline's own time is when it
-    first met what it has at the end, so that a second baseline would have a speed-up of one.
+    first met what it has at the end, so that a set which trains the same has a speed-up of one.
     """
     theirs = {record.seed: record for record in baseline if record.status == "ok" and record.curve}
     ratios, bounds = [], []
@@ -53,12 +54,14 @@ def speed_up(records: Sequence[Record], baseline: Sequence[Record], confidence: 
             continue
         usual = spent_at(other, level)
         ours = spent_at(record, level) if record.status == "ok" else None
-        if usual and ours:
-            ratios.append(usual / ours)
-        elif usual:
+        if not usual:
+            continue  # it began with what it ended with, and no run can be sooner
+        if ours is not None:
+            ratios.append(usual / ours if ours else math.inf)
+        else:
             bounds.append(usual / seen_for(record) if record.status == "ok" and seen_for(record) else 0.0)
     n = len(ratios) + len(bounds)
     if not n:
         return None
-    mean = Ratio(0) if bounds else geometric_mean(ratios, confidence)
+    mean = Ratio(0) if bounds or math.inf in ratios else geometric_mean(ratios, confidence)
     return SpeedUp(n, mean, tuple(ratios), tuple(bounds))

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from effbench.analysis.intervals import CONFIDENCE
 
+#: Shares that differ by less are equal: the rest is rounding.
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, slots=True)
 class Median:
@@ -37,19 +40,24 @@ def median_time(times: Sequence[float], censored: Sequence[float], confidence: f
     last = max([*times, *(each for each in censored if math.isfinite(each))])
     watched = [each if math.isfinite(each) else 2.0 * last + 1.0 for each in censored]
     alive = ecdf(CensoredData(uncensored=list(times), right=watched)).sf
-    at = _first_below_half(alive.quantiles, alive.probabilities, last)
+    at = _half(alive.quantiles, alive.probabilities, last)
     if n == 1:
         return Median(1, 1, at)
     with warnings.catch_warnings():  # where all or none are alive, the transform has no spread
         warnings.simplefilter("ignore", RuntimeWarning)
         found = alive.confidence_interval(confidence, method="log-log")
-    low = _first_below_half(found.low.quantiles, found.low.probabilities, last)
-    high = _first_below_half(found.high.quantiles, found.high.probabilities, last)
+    low = _half(found.low.quantiles, found.low.probabilities, last)
+    high = _half(found.high.quantiles, found.high.probabilities, last)
     return Median(n, len(times), at, low, high)
 
 
-def _first_below_half(times: Sequence[float], alive: Sequence[float], last: float) -> float | None:
-    for time, share in zip(times, alive, strict=True):
-        if share <= 0.5 and time <= last:
-            return float(time)
-    return None
+def _half(times: Sequence[float], alive: Sequence[float], last: float) -> float | None:
+    """Return when half are left: where the curve falls below a half, or the middle of the step on which it is one half.
+
+    So it is the plain median where nothing is censored. None where the curve does not fall so far.
+    """
+    fallen = [float(t) for t, share in zip(times, alive, strict=True) if share < 0.5 - _ROUNDING and t <= last]
+    half = [float(t) for t, share in zip(times, alive, strict=True) if abs(share - 0.5) <= _ROUNDING and t <= last]
+    if not fallen:
+        return None
+    return (half[0] + fallen[0]) / 2.0 if half else fallen[0]
