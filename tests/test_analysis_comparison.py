@@ -101,6 +101,7 @@ def test_a_nan_that_calls_itself_a_result_is_none():
         each.metrics["test"]["accuracy"] = math.nan
     found = results(records)["amp"]
     assert (len(found.values), len(found.nonfinite), found.verdict) == (2, 3, Verdict.BREAKS)
+    assert (found.time_to_target.reached, found.time_to_target.seeds) == (2, 5)
 
 
 def test_what_is_refused_is_neither_good_nor_bad():
@@ -220,6 +221,30 @@ def test_no_verdict_where_nobody_says_which_way_is_better():
     for each in records:
         each.metrics["test"]["sharpness"] = each.metrics["test"]["accuracy"]
     assert results(records, metric="sharpness")["ema"].verdict is Verdict.NO_EVIDENCE
+
+
+def test_a_headline_metric_that_no_record_has_is_said():
+    records = several("", BASELINE) + several("ema", shifted(0.01))
+    for each in records:
+        each.metric = "acuracy"
+    with pytest.raises(UnknownName, match=r"no metric 'acuracy'; did you mean 'accuracy'"):
+        compare(records)
+    assert compare(records, "accuracy")[0].results[1].verdict is Verdict.BETTER
+
+
+def test_a_direction_on_which_records_disagree_is_none():
+    records = several("", BASELINE) + several("ema", shifted(0.01), higher_is_better=False)
+    assert results(records)["ema"].verdict is Verdict.NO_EVIDENCE
+    assert "there are no verdicts" in caveats(records)
+
+
+def test_the_star_is_of_the_confidence_of_the_table():
+    # A difference of 0.001 to the leader, which 90 % tells apart and 95 % does not.
+    near = [value + 0.049 + 0.001 * jitter for value, jitter in zip(BASELINE, (0, 1, -1, 1, -1), strict=True)]
+    records = several("", BASELINE) + several("first", [value + 0.05 for value in BASELINE[:4]] + [0.8401])
+    records += several("second", near)
+    assert {label for label, each in results(records).items() if each.best} == {"first", "second"}
+    assert {label for label, each in results(records, confidence=0.9).items() if each.best} == {"first"}
 
 
 def test_nothing_comes_of_nothing():

@@ -56,5 +56,12 @@ def test_a_run_that_breaks_down_did_not_get_there():
     assert time_to_target([record(value=0.9, target=0.5), broken]).reached == 1
 
 
+def test_a_run_that_ends_with_no_number_did_not_get_there():
+    lost = record(value=0.9, seed=1, target=0.5)
+    lost.metrics["test"]["accuracy"] = math.nan
+    found = time_to_target([record(value=0.9, target=0.5), lost])
+    assert (found.reached, found.seeds, found.mean.mean, found.censored) == (1, 2, None, (math.inf,))
+
+
 def test_without_a_target_there_is_no_time_to_it():
     assert time_to_target([record(target=None)]) is None

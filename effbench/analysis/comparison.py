@@ -129,6 +129,8 @@ def _comparisons(
         try:
             chosen = measure(group.records, metric)
         except UnknownName:
+            if metric is None:
+                raise  # a headline metric that no record has
             continue  # another workload's metric
         noise = noise_of(group, chosen, own)
         floor = noise.floor(len(group.seeds), confidence) if noise else None
@@ -168,7 +170,7 @@ def _compared(group: Group, chosen: Measure, confidence: float, noise_floor: flo
                 relative_speed=None if each.is_baseline else _relative_speed(each, baseline),
             )
         )
-    ranked = sorted(_marked(judged, chosen), key=lambda each: _rank(each, chosen))
+    ranked = sorted(_marked(judged, chosen, confidence), key=lambda each: _rank(each, chosen))
     return Comparison(group, chosen, confidence, noise_floor, ranked, caveats(group, chosen, ranked))
 
 
@@ -177,7 +179,7 @@ def _measured(records: Sequence[Record], chosen: Measure, planned: int, confiden
     read = {record.seed: value for record in ok if (value := chosen.read(record)) is not None}
     values = {seed: value for seed, value in read.items() if math.isfinite(value)}
     memory = [record.peak_memory_mib for record in ok if record.peak_memory_mib is not None]
-    tried = [record for record in ok if record.seed in values] + [r for r in records if r.status in BROKEN]
+    tried = [record for record in ok if record.seed in read] + [r for r in records if r.status in BROKEN]
     return SetResult(
         label=records[0].label if records else "baseline",
         techniques=records[0].techniques if records else {},
@@ -223,14 +225,14 @@ def _relative_speed(each: SetResult, baseline: SetResult) -> float | None:
     return geometric_mean(paired_ratios(_speeds(each.records), _speeds(baseline.records))).mean
 
 
-def _marked(results: Sequence[SetResult], chosen: Measure) -> list[SetResult]:
+def _marked(results: Sequence[SetResult], chosen: Measure, confidence: float) -> list[SetResult]:
     complete = [each for each in results if each.is_complete and each.mean.mean is not None]
     if not complete:
         return list(results)
     leader = min(complete, key=lambda each: chosen.badness(each.mean.mean or 0.0))
     return [
         dataclasses.replace(each, best=True)
-        if each.verdict is Verdict.BETTER and not is_told_apart(each.values, leader.values)
+        if each.verdict is Verdict.BETTER and not is_told_apart(each.values, leader.values, confidence)
         else each
         for each in results
     ]

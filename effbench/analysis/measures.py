@@ -88,8 +88,7 @@ def known_measures(records: Iterable[Record]) -> list[str]:
 
 
 def _direction(metric: str, records: Iterable[Record]) -> bool | None:
-    for record in records:
-        if record.metric == metric:
-            return record.higher_is_better
+    if said := {record.higher_is_better for record in records if record.metric == metric}:
+        return said.pop() if len(said) == 1 else None
     words = set(metric.split("_"))
     return True if words & _HIGHER else False if words & _LOWER else None

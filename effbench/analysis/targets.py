@@ -65,13 +65,18 @@ def seen_for(record: Record) -> float:
 def time_to_target(records: Sequence[Record], confidence: float = CONFIDENCE) -> TimeToTarget | None:
     """Sum up what it took the tried runs of a set; None where there is no target.
 
-    A run that broke down did not get there, whatever its curve did before.
+    A run that broke down, or ended with no number, did not get there, whatever its curve did before.
     """
     if all(record.target is None for record in records):
         return None
-    done = {id(record): spent_at_target(record) for record in records if record.status == "ok"}
+    done = {id(record): spent_at_target(record) for record in records if _ended_well(record)}
     found = [spent for spent in done.values() if spent is not None]
     # What broke down will never get there, however long it lasts.
-    short = [seen_for(r) if r.status == "ok" else math.inf for r in records if done.get(id(r)) is None]
+    short = [seen_for(r) if id(r) in done else math.inf for r in records if done.get(id(r)) is None]
     whole = positive_mean(found, confidence) if len(found) == len(records) else Ratio(0)
     return TimeToTarget(len(found), len(records), whole, tuple(found), tuple(short))
+
+
+def _ended_well(record: Record) -> bool:
+    finals = [found.get(record.metric) for found in record.metrics.values()]
+    return record.status == "ok" and all(final is None or math.isfinite(final) for final in finals)
