@@ -2,10 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from effbench.analysis.comparison import compare
 from effbench.analysis.profiles import performance_profiles, profiles
+from effbench.analysis.strata import BOOTSTRAP_FROM
 from record_factory import record, several, study
 
 #: Three sets on four workloads.
@@ -79,10 +81,48 @@ def test_broken_and_missing_seeds_never_reach_the_target():
     assert found["sam"] == 0.0
 
 
-def test_scores_have_intervals_that_hold_them():
-    found = profiles(compare(study(sets=3, seeds=4, workloads=("a", "b"))))
+def test_runs_that_end_with_no_number_never_reach_the_target():
+    lost = several("ema", [0.9] * 3)
+    for each in lost[:2]:
+        each.metrics["test"]["accuracy"] = math.nan
+    found = {each.label: each.score for each in profiles(compare(several("", [0.9] * 3) + lost))}
+    assert found["ema"] == 0.0
+
+
+def test_seeds_left_out_when_a_set_was_decided_count_for_nothing():
+    decided = {"status": "not_started", "stop_reason": "decided", "clock": "", "versions": {}}
+    records = several("", [0.9] * 8) + several("ema", [0.9] * 3)
+    records += [record("ema", seed=seed, **decided) for seed in range(3, 8)]
+    found = {each.label: each.score for each in profiles(compare(records))}
+    assert found["ema"] == found["baseline"] == 1.0
+
+
+def test_who_is_there_before_it_spent_anything_is_the_fastest():
+    at_once = [{"spent": 0.0, "accuracy": 0.9}, {"spent": 5.0, "accuracy": 0.9}]
+    found = {each.label: each.score for each in profiles(compare([record(), record("ema", curve=at_once)]))}
+    assert found == {"baseline": 0.0, "ema": 1.0}
+
+
+def test_scores_of_many_seeds_have_intervals_that_hold_them():
+    found = profiles(compare(study(sets=3, seeds=BOOTSTRAP_FROM, workloads=("a", "b"))))
     assert all(each.low <= each.score <= each.high for each in found)
     assert any(each.low < each.high for each in found)
+    few = profiles(compare(study(sets=3, seeds=BOOTSTRAP_FROM - 1, workloads=("a", "b"))))
+    assert {(each.low, each.high) for each in few} == {(None, None)}
+
+
+def test_intervals_of_scores_cover_the_truth():
+    dice = np.random.default_rng(0)
+    studies, covered = 200, 0
+    for _ in range(studies):
+        records = []
+        for seed in range(BOOTSTRAP_FROM):
+            for name, mean in {"": 1.0, "slow": 1.8}.items():
+                at = mean * dice.lognormal(0.0, 0.15)
+                records.append(record(name, seed=seed, curve=[{"spent": at, "accuracy": 0.9}]))
+        (slow,) = [each for each in profiles(compare(records)) if each.label == "slow"]
+        covered += slow.low <= (4.0 - 1.8) / 3.0 <= slow.high
+    assert 0.92 <= covered / studies <= 0.99
 
 
 def test_without_targets_there_is_no_profile():

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 
 from effbench.analysis.comparison import Comparison
 from effbench.analysis.intervals import CONFIDENCE
-from effbench.analysis.targets import spent_at_target
-from effbench.records import canonical
+from effbench.analysis.stopping import DECIDED
+from effbench.analysis.strata import BOOTSTRAP_FROM
+from effbench.analysis.targets import ended_well, spent_at_target
+from effbench.records import Record, canonical
 
 R_MAX = 4.0  # how many times slower than the fastest is too slow to count: AlgoPerf's
 _RESAMPLES = 1000
@@ -68,8 +70,9 @@ def profiles(
     """Return the profiles of all sets over the workloads of one rung that have a target.
 
     The time of a set on a workload is the median over its seeds of the budget spent at the interpolated crossing; a
-    seed that did not get there counts as infinite, and so does one that is missing. The interval of the score is the
-    percentile bootstrap, seeds drawn inside workloads, the same for all sets.
+    seed that did not get there counts as infinite, and so does one that is missing; seeds that were left out when a set
+    was decided count for nothing. The interval of the score is the percentile bootstrap, seeds drawn inside workloads,
+    the same for all sets; of fewer than `strata.BOOTSTRAP_FROM` seeds there is none.
     """
     spent = _spent(comparisons)
     labels, reference = _labels(comparisons), canonical({}) if against_baseline else None
@@ -84,13 +87,13 @@ def profiles(
 def _score_intervals(
     spent: Mapping[str, Mapping[str, Sequence[float]]], reference: str | None, confidence: float
 ) -> dict[str, tuple[float | None, float | None]]:
-    """Return the interval of each set's score; none from one seed."""
+    """Return the interval of each set's score; none from few seeds, of which it would hold the truth too seldom."""
     import numpy as np
     from scipy.stats import bootstrap
 
     names = list(spent)
     workloads = [np.array([spent[name][w] for name in names]) for w in spent[names[0]]]  # (sets, seeds) each
-    if min(each.shape[1] for each in workloads) < 2:
+    if min(each.shape[1] for each in workloads) < BOOTSTRAP_FROM or any(np.isnan(each).any() for each in workloads):
         return dict.fromkeys(names, (None, None))
     least = 0.0 if reference is not None else 1.0
 
@@ -100,7 +103,8 @@ def _score_intervals(
         for each, seeds in zip(workloads, drawn, strict=True):
             times = np.sort(each[:, seeds], axis=axis)[..., each.shape[1] // 2]
             one = times[names.index(reference)] if reference is not None else times.min(0)
-            ratios = np.divide(times, one, out=np.full_like(times, np.inf), where=np.isfinite(times) & np.isfinite(one))
+            there = np.isfinite(times) & np.isfinite(one) & (one > 0.0)
+            ratios = np.divide(times, one, out=np.where((times == 0.0) & (one == 0.0), 1.0, np.inf), where=there)
             areas.append(np.where(ratios <= R_MAX, (R_MAX - np.minimum(ratios, R_MAX)) / (R_MAX - least), 0.0))
         scores: np.ndarray = np.mean(areas, axis=0)
         return scores
@@ -120,6 +124,8 @@ def _score_intervals(
 def _ratio(time: float, reference: float, r_max: float) -> float:
     if not (math.isfinite(time) and math.isfinite(reference)):
         return math.inf
+    if reference == 0.0:  # there before it spent anything
+        return 1.0 if time == 0.0 else math.inf
     ratio = time / reference
     return ratio if ratio <= r_max else math.inf
 
@@ -131,8 +137,9 @@ def _steps(ratios: Sequence[float]) -> tuple[tuple[float, float], ...]:
 
 
 def _median(times: Sequence[float]) -> float:
-    """Return the upper median, so that half of the seeds at an infinite time make it infinite."""
-    return sorted(times)[len(times) // 2]
+    """Return the upper median of what is known, so that half of the seeds at an infinite time make it infinite."""
+    known = sorted(time for time in times if not math.isnan(time))
+    return known[len(known) // 2] if known else math.inf
 
 
 def _labels(comparisons: Sequence[Comparison]) -> dict[str, str]:
@@ -140,13 +147,19 @@ def _labels(comparisons: Sequence[Comparison]) -> dict[str, str]:
 
 
 def _spent(comparisons: Sequence[Comparison]) -> dict[str, dict[str, list[float]]]:
-    """Return, for each set and workload with a target, what each planned seed spent to reach it."""
+    """Return, for each set and workload with a target, what each planned seed spent to reach it; NaN if left out."""
     found: dict[str, dict[str, list[float]]] = {}
     targeted = [each for each in comparisons if any(record.target is not None for record in each.group.records)]
     for name in _labels(targeted):
         found[name] = {}
         for comparison in targeted:
-            by_seed = {r.seed: r for r in comparison.group.sets.get(name, ()) if r.status == "ok"}
-            spent = [spent_at_target(by_seed[s]) if s in by_seed else None for s in comparison.group.seeds]
-            found[name][comparison.group.workload] = [math.inf if each is None else each for each in spent]
+            by_seed = {record.seed: _time(record) for record in comparison.group.sets.get(name, ())}
+            found[name][comparison.group.workload] = [by_seed.get(seed, math.inf) for seed in comparison.group.seeds]
     return found
+
+
+def _time(record: Record) -> float:
+    if record.stop_reason == DECIDED:
+        return math.nan
+    spent = spent_at_target(record) if ended_well(record) else None
+    return math.inf if spent is None else spent

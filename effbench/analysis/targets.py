@@ -69,7 +69,7 @@ def time_to_target(records: Sequence[Record], confidence: float = CONFIDENCE) ->
     """
     if all(record.target is None for record in records):
         return None
-    done = {id(record): spent_at_target(record) for record in records if _ended_well(record)}
+    done = {id(record): spent_at_target(record) for record in records if ended_well(record)}
     found = [spent for spent in done.values() if spent is not None]
     # What broke down will never get there, however long it lasts.
     short = [seen_for(r) if id(r) in done else math.inf for r in records if done.get(id(r)) is None]
@@ -77,6 +77,7 @@ def time_to_target(records: Sequence[Record], confidence: float = CONFIDENCE) ->
     return TimeToTarget(len(found), len(records), whole, tuple(found), tuple(short))
 
 
-def _ended_well(record: Record) -> bool:
+def ended_well(record: Record) -> bool:
+    """Return whether a run came to its end, and to a number there."""
     finals = [found.get(record.metric) for found in record.metrics.values()]
     return record.status == "ok" and all(final is None or math.isfinite(final) for final in finals)
