@@ -61,7 +61,7 @@ def test_the_order_among_what_is_shown_is_the_baselines() -> None:
 
 
 def test_scoring_is_on_the_clock_and_a_random_order_needs_none() -> None:
-    assert run(curriculum_pacing.apply(vectors(), {}), 2).ledger.wall["extra"] > 0.01
+    assert run(curriculum_pacing.apply(vectors(), {}), 2).ledger.wall["extra"] > 0.0
     seen = []
 
     def loader(positions, training):

@@ -166,9 +166,17 @@ def test_a_gradient_is_clipped_stage_by_stage() -> None:
     assert on_all_ranks(recipe, moved, steps=1) == pytest.approx([RATE * limit] * 2, rel=1e-3)
 
 
-def test_averages_are_of_the_newest_weights() -> None:
-    several, _ = compose(plain(), {"pipedream": {}, "ema": {}}, {"pipedream": pipedream, "ema": ema})
-    assert on_all_ranks(several, evaluated)[0].isfinite().all()
+@pytest.mark.parametrize("processes", [2, 3])
+def test_averages_are_of_the_newest_weights(processes: int) -> None:
+    known = {"pipedream": pipedream, "ema": ema}
+    alone = on_all_ranks(pipedream.apply(plain(), {"processes": processes}), evaluated)[0]
+
+    def off(half_life: float) -> float:
+        options = {"pipedream": {"processes": processes}, "ema": {"half_life": half_life}}
+        return float((on_all_ranks(compose(plain(), options, known)[0], evaluated)[0] - alone).abs().max())
+
+    assert off(1e-6) == 0.0  # which forgets all weights but the last
+    assert off(0.5) > 1e-3
 
 
 def test_one_process_is_the_baseline() -> None:
