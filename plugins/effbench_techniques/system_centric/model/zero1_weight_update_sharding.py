@@ -43,7 +43,7 @@ def zero1_weight_update_sharding(recipe: Recipe, *, processes: int = 2) -> Recip
     divided as with ddp, and so are the exceptions: BatchNorm and dropout.
 
     When it helps: optimizer state that is large beside the activations, as Adam's 8 bytes for each parameter; and
-        optimizers whose step is expensive, as LAMB's was 18 % of BERT's on 512 TPUs.
+        optimizers whose step is a good part of the time, as on many devices, each of which has few examples.
     When it does not: memory that is spent on activations. Here the exchange waits for the whole gradient, where ddp
         hides it behind the backward pass.
 
