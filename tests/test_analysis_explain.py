@@ -24,6 +24,14 @@ def test_the_same_results_are_explained_by_nothing():
     assert {line.ratio.mean for line in found.lines} == {1.0}
 
 
+def test_one_nan_is_as_good_as_another():
+    def lost():
+        return record("amp", value=float("nan"))
+
+    assert explain([lost()], [lost()]).is_same
+    assert not explain([lost()], [record("amp", value=0.5)]).is_same
+
+
 def test_versions_machine_and_code_are_told():
     found = explain(
         RUNS,

@@ -135,6 +135,19 @@ def test_seeds_come_from_the_spread_of_paired_differences():
     assert found.alone == found.in_table == seeds_needed(0.002, spread)
 
 
+def test_equal_differences_say_nothing_of_the_seeds_that_others_need():
+    values = [0.8 + luck for luck in LUCK]
+    noisy = several("ema", [v + d for v, d in zip(values, [1e-3, -1e-3, 0.0, 2e-3, -2e-3], strict=True)])
+    same, shifted = several("same", values), several("shifted", [v + 0.01 for v in values])
+    (found,) = seeds_for(compare(several("", values) + noisy + same + shifted), Size.parse("0.002"))
+    assert found.spread == pytest.approx(math.sqrt(10e-6 / 4))
+    assert (found.source, found.comparisons) == ("paired differences of 1 set", 3)
+    (alone,) = seeds_for(compare(several("", values) + shifted), Size.parse("0.002"))
+    assert alone.source == "5 runs of the baseline"
+    (none,) = seeds_for(compare(several("", [0.8] * 3) + several("ema", [0.9] * 3)), Size.parse("0.002"))
+    assert (none.spread, none.alone, none.source) == (None, None, "equal values show no spread")
+
+
 def test_without_sets_the_baseline_tells_and_an_aa_run_tells_better():
     comparisons = compare(several("", [0.80, 0.82]))
     (found,) = seeds_for(comparisons, Size.parse("1%"))

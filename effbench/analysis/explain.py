@@ -178,11 +178,16 @@ def _parting(one: Record, other: Record) -> Parting | None:
     ours, theirs = ({row.get("steps", math.nan): row.get(r.metric) for row in r.curve} for r in (one, other))
     since, where = 0.0, None
     for step in sorted(step for step in ours if step in theirs):
-        if ours[step] != theirs[step]:
+        if not _is_same(ours[step], theirs[step]):
             where = step
             break
         since = step
-    if where is None and finals[0] == finals[1] and one.steps == other.steps and one.status == other.status:
+    if where is None and _is_same(*finals) and one.steps == other.steps and one.status == other.status:
         return None
     values = (ours[where], theirs[where]) if where is not None else (None, None)
     return Parting(one.workload, one.label, one.budget, one.seed, since, where, *values, *finals)
+
+
+def _is_same(one: float | None, other: float | None) -> bool:
+    """Return whether two numbers are the same; one NaN is as good as another."""
+    return one == other or (one is not None and other is not None and math.isnan(one) and math.isnan(other))

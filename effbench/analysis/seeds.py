@@ -21,7 +21,7 @@ class SeedsNeeded:
     budget: str
     metric: str
     effect: float  # in units of the metric
-    spread: float | None  # standard deviation of paired differences; None where no set has two pairs
+    spread: float | None  # standard deviation of paired differences; None where nothing shows any
     source: str  # what the spread was measured on
     comparisons: int  # sets in the table
     alone: int | None  # seeds, for one set by itself
@@ -61,16 +61,16 @@ def _spread(comparison: Comparison, aa: Sequence[Record]) -> tuple[float | None,
     pooled, freedom, sets = 0.0, 0, 0
     for each in comparison.results:
         found = each.difference
-        if found is not None and found.spread is not None:
+        if found is not None and found.spread:  # equal differences say nothing of how others spread
             pooled += (found.n - 1) * found.spread**2
             freedom += found.n - 1
             sets += 1
     if freedom:
         return math.sqrt(pooled / freedom), f"paired differences of {sets} set{'s' * (sets != 1)}"
     noise = noise_of(comparison.group, comparison.measure, aa)
-    if noise is not None and noise.runs.spread is not None:
+    if noise is not None and noise.runs.spread:
         return math.sqrt(2.0) * noise.runs.spread, f"{noise.runs.n} A/A runs"
     baseline = next(each for each in comparison.results if each.is_baseline)
-    if baseline.mean.spread is not None:
+    if baseline.mean.spread:
         return math.sqrt(2.0) * baseline.mean.spread, f"{baseline.mean.n} runs of the baseline"
-    return None, "one seed shows no spread"
+    return None, "one seed shows no spread" if baseline.mean.n == 1 else "equal values show no spread"
