@@ -23,21 +23,31 @@ STEPS = 4  # enough for every phase of a run, and there are many pairs
 
 
 def check_pairs(known: Known, *, options: Options = MappingProxyType({}), processes: bool = False) -> Iterator[Finding]:
-    """Check every two techniques on a toy that takes both; where several do, they take turns.
+    """Check every two techniques on a toy that takes both.
 
     processes: also train the pairs that need more than one process, which is slow; else they are composed alone.
+    """
+    baselines = {name: make() for name, make in TOYS.items()}
+    for (one, other), toy in shared_toys(known, options=options).items():
+        pair = known[one], known[other]
+        yield from check_pair(*pair, toy, baselines[toy], options=options, processes=processes)
+
+
+def shared_toys(known: Known, *, options: Options = MappingProxyType({})) -> dict[tuple[str, str], str]:
+    """Return a toy that takes both, for every two techniques in order of their names.
+
+    Where several do, they take turns; pairs that none takes are left out.
     """
     baselines = {name: make() for name, make in TOYS.items()}
     takes = {
         name: [toy for toy, baseline in baselines.items() if _takes(baseline, technique, options.get(name, {}))]
         for name, technique in known.items()
     }
+    shared = {}
     for number, (one, other) in enumerate(combinations(sorted(known), 2)):
-        both = [toy for toy in takes[one] if toy in takes[other]]
-        if both:
-            toy = both[number % len(both)]
-            pair = known[one], known[other]
-            yield from check_pair(*pair, toy, baselines[toy], options=options, processes=processes)
+        if both := [toy for toy in takes[one] if toy in takes[other]]:
+            shared[one, other] = both[number % len(both)]
+    return shared
 
 
 def check_pair(
