@@ -123,7 +123,7 @@ def run_suite(
         planning.use_copies(settings, plugins)
         cells = planning.cells_of(suite, plugins, settings)
         store.merge_json("claims", _said(suite, plugins))
-        store.write_json("suite", {**dataclasses.asdict(suite), "path": Path(suite.path).name})
+        store.write_json("suite", _as_run(suite, cells, plugins))
         known = prices.measure(run, cells)
         todo = _take_over(run, planning.plan(suite, cells, known, done, plugins, settings))
         run.observers.tell("effbench_suite_started", suite=suite.name, trials=[trial for trial, _ in todo])
@@ -175,6 +175,22 @@ def calibrate(
 def executor_for(suite: Suite, settings: Settings) -> Local:
     """Return this machine, ready to be told to run a suite's trials."""
     return Local(settings.jobs, settings.named, suite.workloads, settings.threads)
+
+
+def _as_run(suite: Suite, cells: Sequence[Cell], plugins: Plugins) -> dict[str, Any]:
+    """Return the suite with what each planned record will say, so that tables can count those that a crash took."""
+    places = {}
+    for cell in cells:
+        workload = plugins.workloads[cell.workload]
+        places[cell.workload, str(cell.budget)] = {
+            "workload": cell.workload,
+            "budget": str(cell.budget),
+            "clock": cell.budget.unit,
+            "metric": workload.metric,
+            "higher_is_better": workload.higher_is_better,
+            "target": workload.target,
+        }
+    return {**dataclasses.asdict(suite), "path": Path(suite.path).name, "planned": [*places.values()]}
 
 
 def _said(suite: Suite, plugins: Plugins) -> dict[str, dict[str, str]]:

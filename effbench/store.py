@@ -3,7 +3,7 @@
     results/records.jsonl   one record a line, strict JSON; two runs may append at once
     results/logs/           one log a trial
     results/prices.json     what a step costs, for budgets in reference-seconds
-    results/suite.json      the suite as it was run
+    results/suite.json      the suite as it was run, and which trials were planned
     results/claims.json     what is published of its techniques
     results/aa/             the same for the baseline against itself
 
@@ -24,6 +24,7 @@ from typing import Any
 
 from effbench import collecting
 from effbench.errors import EffbenchError
+from effbench.planned import without_record
 from effbench.records import Record, canonical, has_words, plain
 
 #: Statuses that a resumed run keeps. What raised, hung, was killed or never ran is tried again.
@@ -217,14 +218,19 @@ def _parsed_together(lines: Sequence[bytes]) -> list[Record]:
 def read_records(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Record]:
     """Return the records that count, of results folders or files of records, in the order given.
 
+    Trials that a folder's suite planned, and that left no record, come last, as not started.
+
     Raises:
-        EffbenchError: a path is neither.
+        EffbenchError: a path is neither, or what lies there is damaged.
     """
-    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    several = [Path(paths)] if isinstance(paths, str | os.PathLike) else list(map(Path, paths))
     records: list[Record] = []
-    for path in map(Path, several):
+    for path in several:
         records += read_lines(path) if path.is_file() else Store(path).records()
-    return list(latest(records).values())
+    found = list(latest(records).values())
+    for path in several if found else ():
+        found += without_record((Store(path).read_json("suite") if path.is_dir() else None) or {}, found)
+    return found
 
 
 def latest(records: Iterable[Record]) -> dict[str, Record]:

@@ -38,6 +38,7 @@ LAYERS: list[tuple[str, set[str]]] = [
             "hookspecs",
             "discovery",
             "store",
+            "planned",
         },
     ),
     ("signals", {"interrupts", "observers", "switches"}),

@@ -32,7 +32,7 @@ def caveats(group: Group, measure: Measure, results: Sequence[SetResult]) -> lis
         *_mixed(ran, "trials at a time", lambda record: str(record.jobs)),
         *_mixed(ran, "machines", machine),
         *_versions(ran),
-        *_own_warnings(group.records),
+        *_own_warnings(ran),
     ]
 
 

@@ -130,8 +130,8 @@ def _with_column(table: Table, column: Column, text: Callable[[Row], str]) -> Ta
 def _only(table: Table, wanted: Callable[[Row], bool]) -> Table:
     """Return a table with some of its rows, and without what its remarks say is wrong with others."""
     rows = tuple(filter(wanted, table.rows))
-    names = tuple(f"{row.values['technique']}: " for row in rows)
-    remarks = [remark for remark in table.remarks if remark.kind != "problem" or remark.text.startswith(names)]
+    labels = {row.values["technique"] for row in rows}
+    remarks = [remark for remark in table.remarks if remark.kind != "problem" or labels & {*remark.sets}]
     return dataclasses.replace(table, rows=rows, remarks=tuple(remarks))
 
 

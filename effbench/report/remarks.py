@@ -11,7 +11,7 @@ from effbench.analysis.verdicts import Verdict
 from effbench.records import STATUSES, Record
 from effbench.report.numbers import TIMES, exact, nonfinite, significant
 from effbench.report.table import Remark
-from effbench.report.words import agreed, counted
+from effbench.report.words import agreed, counted, listed, spans
 
 #: Clocks that count seconds -> which seconds these are.
 SECONDS: dict[str, str] = {
@@ -23,34 +23,52 @@ SECONDS: dict[str, str] = {
 #: Whether more of a measure is better -> how a caption says it.
 WAYS: dict[bool | None, str] = {True: "more is better", False: "less is better", None: ""}
 
+_SEEDS = 3  # that are named one by one
+
 
 def remarks(comparison: Comparison, *, apart: bool) -> tuple[Remark, ...]:
     """Return the remarks of a table.
 
     apart: whether records of the same workload and budget stand in other tables, since they do not compare.
     """
-    problems = [line for each in comparison.results for line in problems_of(each)]
     split = ["records of another clock or version of effbench stand in a table of their own"] if apart else []
     return (
-        *(Remark("problem", line) for line in problems),
+        *_problems(comparison),
         *(Remark("caveat", line) for line in [*comparison.caveats, *split]),
         *_notes(comparison),
     )
 
 
+def _problems(comparison: Comparison) -> Iterator[Remark]:
+    """Yield what became of trials that are not scored; what befell several sets alike is said once."""
+    found: dict[str, list[str]] = {}
+    for each in comparison.results:
+        for what in _what_happened(each):
+            found.setdefault(what, []).append(each.label)
+    for what, labels in found.items():
+        yield Remark("problem", f"{listed(labels, most=9)}: {what}", sets=tuple(labels))
+
+
 def problems_of(each: SetResult) -> Iterator[str]:
     """Say, for each status and reason, what became of the trials of a set that are not scored."""
+    for what in _what_happened(each):
+        yield f"{each.label}: {what}"
+
+
+def _what_happened(each: SetResult) -> Iterator[str]:
     found: dict[tuple[str, str], list[Record]] = {}
     for record in each.records:
         if record.status != "ok":
             reason = " ".join(record.reason.split())
             found.setdefault((record.status, reason), []).append(record)
     for (status, reason), records in found.items():
-        seeds = f"seed{'s' if len(records) > 1 else ''} {', '.join(str(record.seed) for record in records)}"
+        numbers = sorted(record.seed for record in records)
+        named = spans(numbers) if len(numbers) > _SEEDS else ", ".join(map(str, numbers))
+        seeds = f"seed{'s' if len(records) > 1 else ''} {named}"
         log = f" ({records[0].log})" if records[0].log and status in {"failed", "killed", "timeout"} else ""
-        yield f"{each.label}: {status.replace('_', ' ')}, {seeds}{': ' if reason else ''}{reason}{log}"
+        yield f"{status.replace('_', ' ')}, {seeds}{': ' if reason else ''}{reason}{log}"
     for value, count in Counter(map(nonfinite, each.nonfinite)).items():
-        yield f"{each.label}: {value} instead of a number in {count} of {len(each.records)} trials"
+        yield f"{value} instead of a number in {count} of {len(each.records)} trials"
 
 
 def statuses(records: Iterable[Record]) -> str:

@@ -40,6 +40,7 @@ class Remark:
     text: str
     about: str = ""  # what a note explains, such as "target": tables that explain it alike share the note
     column: str = ""  # key of the column without which a note has nothing to explain
+    sets: tuple[str, ...] = ()  # labels of the sets that a problem is about
 
 
 @dataclass(frozen=True, slots=True)
