@@ -67,6 +67,39 @@ def test_one_seed_shows_no_spread():
     assert (found.ratio.low, found.ratio.high, found.p_better, found.p_best) == (None, None, None, None)
 
 
+def test_equal_differences_are_no_proof_in_a_score_either():
+    usual = [0.900, 0.910, 0.905]
+    records = several("", usual) + several("lucky", [value + 1 / 360 for value in usual])
+    records += several("same", usual) + several("ema", [0.91, 0.915, 0.92])
+    found = by_label(records)
+    assert found["lucky"].ratio.mean == pytest.approx(1.00307, abs=1e-5)
+    assert (found["lucky"].ratio.low, found["lucky"].p_better, found["lucky"].p_best) == (None, None, None)
+    assert found["ema"].p_better > 0.9
+    assert found["same"].ratio.mean == 1.0
+
+
+@pytest.mark.parametrize("wrong", [0.0, -0.5])
+def test_what_has_no_ratio_is_not_complete(wrong):
+    records = study(sets=2, workloads=("a",)) + several("", [wrong] * 3, workload="b")
+    records += [r for name in ("technique_1", "technique_2") for r in several({name: {}}, [0.5] * 3, workload="b")]
+    (rung,) = scores(compare(records))
+    assert {(each.is_complete, each.of, each.p_best) for each in rung} == {(False, 2, None)}
+    assert all(each.ratio.n == 0 or each.workloads == 1 for each in rung)
+
+
+def test_no_score_where_nobody_says_which_way_is_better():
+    records = several("", [0.8, 0.9]) + several("ema", [0.85, 0.96])
+    for each in records:
+        each.metrics["test"]["sharpness"] = each.metrics["test"]["accuracy"]
+    (rung,) = scores(compare(records, "sharpness"))
+    assert {(each.p_better, each.p_best, each.is_complete) for each in rung} == {(None, None, False)}
+
+
+def test_ratios_of_very_large_and_small_numbers_are_numbers():
+    found = by_label(several("", [1e-300, 2e-300]) + several("ema", [1e300, 3e300]))["ema"]
+    assert found.p_better > 0.9
+
+
 def test_budgets_of_a_ladder_have_scores_of_their_own():
     records = study(sets=1, workloads=WORKLOADS)
     records += [r for w in WORKLOADS for r in several("", [0.9, 0.8], workload=w, budget="10s reference")]

@@ -28,7 +28,12 @@ def geometric_mean(ratios: Sequence[float], confidence: float = CONFIDENCE) -> R
     Times and losses are skewed and positive, so that a ratio of 2 and one of 1/2 should cancel out, as logarithms do.
     """
     found = estimate([math.log(ratio) for ratio in ratios], confidence)
-    return Ratio(found.n, *(None if end is None else _exp(end) for end in (found.mean, found.low, found.high)))
+    return of_logarithms(found.n, found.mean, found.low, found.high)
+
+
+def of_logarithms(n: int, *ends: float | None) -> Ratio:
+    """Return the ratio whose mean and ends of the interval have these logarithms; infinite where too large."""
+    return Ratio(n, *(None if end is None else _exp(end) for end in ends))
 
 
 def positive_mean(values: Sequence[float], confidence: float = CONFIDENCE) -> Ratio:

@@ -24,7 +24,8 @@ class Score:
     """A set over all workloads of a suite, at one budget of each.
 
     ratio: geometric mean, over workloads and the paired seeds in them, of quality over the baseline's; above 1 is
-        better. Quality is the metric where more is better, one over it where less is.
+        better. Quality is the metric where more is better, one over it where less is. There is no interval, nor any
+        chance, where a workload shows no spread to judge by: one seed, or equal differences other than zero.
     """
 
     label: str
@@ -48,7 +49,8 @@ def scores(comparisons: Sequence[Comparison], confidence: float = CONFIDENCE) ->
     """Return the scores of all sets, for each rung of budgets; complete sets first, from best to worst.
 
     A set that lacks seeds or workloads, because it failed, diverged or does not apply, is scored on what is left, says
-    so, and stands below the complete ones: what it lacks may be where it is worst.
+    so, and stands below the complete ones: what it lacks may be where it is worst. So does one that has no ratio to the
+    baseline, as where the metric is not positive or nobody says which way is better.
     """
     return [_scored(rung, confidence) for rung in rungs(comparisons)]
 
@@ -71,16 +73,22 @@ def rungs(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
 
 
 def log_gains(each: SetResult, baseline: SetResult, higher: bool | None) -> dict[int, float]:
-    """Return, for each paired seed, the logarithm of quality over the baseline's: positive is better."""
-    sign = -1.0 if higher is False else 1.0
+    """Return, for each paired seed, the logarithm of quality over the baseline's: positive is better.
+
+    None of values that are not positive, nor where nobody says which way is better.
+    """
+    if higher is None:
+        return {}
+    sign = 1.0 if higher else -1.0
     pairs = {seed: (value, baseline.values[seed]) for seed, value in each.values.items() if seed in baseline.values}
-    return {seed: sign * math.log(a / b) for seed, (a, b) in pairs.items() if a > 0.0 and b > 0.0}
+    return {seed: sign * (math.log(a) - math.log(b)) for seed, (a, b) in pairs.items() if a > 0.0 and b > 0.0}
 
 
 def _scored(rung: Sequence[Comparison], confidence: float) -> list[Score]:
     gains: dict[str, dict[str, dict[int, float]]] = {}  # set -> workload -> seed -> logarithm of the ratio
     results: dict[str, SetResult] = {}
     whole: dict[str, set[str]] = {}
+    blind: set[str] = set()  # whose differences are equal on all seeds of a workload, but not zero
     for comparison in rung:
         baseline = next((each for each in comparison.results if each.is_baseline), None)
         for each in comparison.results:
@@ -89,6 +97,8 @@ def _scored(rung: Sequence[Comparison], confidence: float) -> list[Score]:
             found = log_gains(each, baseline, comparison.measure.higher_is_better) if baseline else {}
             if found:
                 gains.setdefault(name, {})[comparison.group.workload] = found
+            if each.difference is not None and each.difference.spread == 0.0 != each.difference.mean:
+                blind.add(name)
             if len(found) == each.planned:
                 whole.setdefault(name, set()).add(comparison.group.workload)
     complete = {name: gains[name] for name, where in whole.items() if len(where) == len(rung)}
@@ -98,6 +108,7 @@ def _scored(rung: Sequence[Comparison], confidence: float) -> list[Score]:
         _score(each, gains.get(name, {}), len(whole.get(name, ())), len(rung), best.get(name), confidence)
         for name, each in results.items()
     ]
+    made = [_without_chances(score) if canonical(score.techniques) in blind else score for score in made]
     budget = budgets.pop() if len(budgets) == 1 else ""
     return sorted((dataclasses.replace(each, budget=budget) for each in made), key=_rank)
 
@@ -125,6 +136,11 @@ def _score(
         p_best=p_best,
         by_workload=shares,
     )
+
+
+def _without_chances(score: Score) -> Score:
+    ratio = Ratio(score.ratio.n, score.ratio.mean)
+    return dataclasses.replace(score, ratio=ratio, p_better=None, p_best=None)
 
 
 def _rank(each: Score) -> tuple[bool, float, str]:

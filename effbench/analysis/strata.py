@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from effbench.analysis.intervals import CONFIDENCE, estimate, t_quantile
-from effbench.analysis.ratios import Ratio
+from effbench.analysis.ratios import Ratio, of_logarithms
 
 #: Seeds in every workload from which the bootstrap is trusted. Resampling n values shrinks their spread by
 #: sqrt((n - 1) / n), and knows nothing of values not yet seen; Student's t allows for both.
@@ -38,7 +38,7 @@ class StrataMean:
 
     def as_ratio(self) -> Ratio:
         """Return the mean of logarithms as a ratio."""
-        return Ratio(self.n, *(None if end is None else math.exp(end) for end in (self.mean, self.low, self.high)))
+        return of_logarithms(self.n, self.mean, self.low, self.high)
 
 
 def strata_mean(strata: Sequence[Sequence[float]], confidence: float = CONFIDENCE) -> StrataMean:
