@@ -4,6 +4,7 @@ from effbench.analysis.noise import TWIN
 from effbench.report.console import Screen
 from effbench.report.formats.as_console import to_console
 from effbench.report.formats.as_html import to_html
+from effbench.report.html.page import report
 from effbench.report.tables import comparison_table
 from record_factory import record, several
 
@@ -32,11 +33,15 @@ def test_work_is_waived_where_equal_steps_were_run_too():
     records = several("", USUAL, steps=400) + several("sam", [0.79, 0.80, 0.80], steps=200)
     assert "waived" not in [column.key for column in table(records).columns]
     free = {"budget": "400 steps", "clock": "steps", "steps": 400}
-    paying, _ = comparison_table(records + several("", USUAL, **free) + several("sam", [0.83, 0.84, 0.84], **free))
+    both = records + several("", USUAL, **free) + several("sam", [0.83, 0.84, 0.84], **free)
+    paying, _ = tables = comparison_table(both)
     place = [column.key for column in paying.columns].index("waived")
     assert paying.columns[place].title == "Δ, own work waived"
     assert paying.rows[1].cells[place].startswith("+0.027 [+0.012, +0.041]")
     assert paying.rows[0].cells[place] == "—"
+    for page in (to_html(tables), report(both)):
+        assert page.count(">Δ, own work waived</th>") == 1  # not in the table of equal steps
+        assert ">+0.027 [+0.012, +0.041]</td>" in page
 
 
 def test_a_decided_set_says_so():

@@ -22,7 +22,7 @@ from effbench.report.html.panel import Panel
 from effbench.report.html.taxonomy_map import taxonomy_map
 from effbench.report.method import method
 from effbench.report.sources import Source
-from effbench.report.tables import to_table
+from effbench.report.tables import tables_of
 from effbench.report.words import counted, listed
 
 
@@ -59,7 +59,7 @@ def report(
             forests=[forest_panel(forest(each)) for each in main if len(each.results) > 1],
             curves={"share": _curves(main, "share"), "time": _curves(main, "time")},
             ledgers=[panel for each in main if (panel := _ledger(each)).keys],
-            tables=[to_table(each) for each in comparisons],
+            tables=tables_of(comparisons),
             leaves=taxonomy_map(comparisons, cards),
             sections=parts,
             anchors={each.name: each.anchor for each in parts},
