@@ -14,6 +14,7 @@ from effbench.errors import InvalidTechnique
     paper="Bengio, Practical Recommendations for Gradient-Based Training of Deep Architectures, arXiv:1206.5533",
     claim="the initial learning rate is often the single most important hyper-parameter",
     neutral={"factor": 1.0},
+    after=["schedule_free", "sgd_nesterov", "soap", "sophia"],  # they bring an optimizer, as those before it by name
     title="Rate factor",
     scope="element",
 )
