@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from effbench.taxonomy import LEAVES, TAXONOMY
+from effbench.taxonomy import LEAVES, about
 from effbench.toml import literal
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def render(technique: Technique, width: int = 80) -> str:
     """Return a technique's card as text of `width` columns."""
     found = card(technique)
     facts = {
-        "leaf": f"{technique.leaf}: {_about(technique.leaf)}",
+        "leaf": f"{technique.leaf}: {about(technique.leaf)}",
         "paper": technique.paper,
         "claim": technique.claim,
         "after": ", ".join(technique.after),
@@ -100,11 +100,6 @@ def render(technique: Technique, width: int = 80) -> str:
 def _title(technique: Technique) -> str:
     same = technique.title.lower().replace(" ", "_") in {"", technique.name}
     return "" if same else f": {technique.title}"
-
-
-def _about(leaf: str) -> str:
-    branch, _, name = leaf.partition("/")
-    return TAXONOMY[branch][name]
 
 
 def _how_to_use(technique: Technique) -> str:

@@ -9,7 +9,7 @@ from effbench import cards
 from effbench import suite as suites
 from effbench.records import label, plain
 from effbench.suite_file import read
-from effbench.taxonomy import LEAVES, TAXONOMY
+from effbench.taxonomy import LEAVES, about
 
 if TYPE_CHECKING:
     from effbench.plugins import Plugins
@@ -121,15 +121,9 @@ def taxonomy(plugins: Plugins) -> list[Thing]:
     """Return all leaves of the taxonomy, and the techniques of each."""
     members = cards.by_leaf(plugins.techniques.values())
     return [
-        {"name": leaf, "about": about_leaf(leaf), "techniques": [technique.name for technique in members[leaf]]}
+        {"name": leaf, "about": about(leaf), "techniques": [technique.name for technique in members[leaf]]}
         for leaf in LEAVES
     ]
-
-
-def about_leaf(leaf: str) -> str:
-    """Return what a leaf of the taxonomy is about."""
-    branch, _, name = leaf.partition("/")
-    return TAXONOMY[branch][name]
 
 
 #: What `effbench list` lists, besides the suites, which need no plugins.

@@ -14,3 +14,8 @@ def warmed_up(warmup: float, then: Schedule) -> Schedule:
         return then(progress)
 
     return factor
+
+
+def constant(progress: float) -> float:  # noqa: ARG001 - the signature of a schedule
+    """Stay at the peak rate."""
+    return 1.0

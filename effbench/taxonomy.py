@@ -48,6 +48,12 @@ def check_leaf(leaf: str) -> str:
     return leaf
 
 
+def about(leaf: str) -> str:
+    """Return what a leaf ("branch/leaf") is about."""
+    branch, _, name = leaf.partition("/")
+    return TAXONOMY[branch][name]
+
+
 def branch_position(leaf: str) -> int:
     """Return the position of the leaf's branch in the order of composition, from 0."""
     return list(TAXONOMY).index(leaf.partition("/")[0])

@@ -50,10 +50,10 @@ def grouped(records: Iterable[Record]) -> list[Group]:
     groups = []
     for (workload, budget), found in asked.items():
         clock = _usual(record.clock for record in found)
-        version = _usual(_version(record) for record in found)
+        version = _usual(major_minor(record) for record in found)
         parts: dict[tuple[str, str], list[Record]] = {}
         for record in found:
-            parts.setdefault((record.clock or clock, _version(record) or version), []).append(record)
+            parts.setdefault((record.clock or clock, major_minor(record) or version), []).append(record)
         groups += [Group(workload, budget, *part, _by_set(within)) for part, within in parts.items()]
     return groups
 
@@ -87,5 +87,6 @@ def _usual(values: Iterable[str]) -> str:
     return counted[0][0] if counted else ""
 
 
-def _version(record: Record) -> str:
+def major_minor(record: Record) -> str:
+    """Return the version of effbench, within which results compare; "" where the record does not say."""
     return ".".join(record.versions.get("effbench", "").split(".")[:2])

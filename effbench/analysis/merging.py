@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from effbench.analysis.groups import major_minor
 from effbench.records import Record, canonical, plain
 
 
@@ -49,13 +50,9 @@ def hardware_class(record: Record) -> str:
     return ", ".join(str(part) for key in ("processor", "system") if (part := record.environment.get(key)))
 
 
-def _version(record: Record) -> str:
-    return ".".join(record.versions.get("effbench", "").split(".")[:2])
-
-
 _MUST_AGREE: list[tuple[str, Callable[[Record], str], str]] = [
     ("suite", lambda record: record.suite, "a suite is one question; merge the answers to one"),
-    ("version of effbench", _version, "results compare within one Major.Minor version"),
+    ("version of effbench", major_minor, "results compare within one Major.Minor version"),
     ("hardware", hardware_class, "speeds, and budgets in seconds, mean something else on another machine"),
     ("threads of a trial", lambda record: str(record.threads), "speed and rounding change with the threads"),
 ]

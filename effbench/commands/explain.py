@@ -11,7 +11,7 @@ from effbench.analysis.explain import Explanation, LineRatio, Parting, explain
 from effbench.commands.layout import columns
 from effbench.records import plain
 from effbench.report.console import Screen, emit
-from effbench.report.numbers import NOTHING, significant
+from effbench.report.numbers import NOTHING, ends, significant
 from effbench.store import read_records
 
 _MOST = 12  # partings that are listed one by one
@@ -52,11 +52,7 @@ def lines(found: Explanation, screen: Screen) -> Iterator[str]:
 def _line(each: LineRatio) -> tuple[str, ...]:
     ratio = NOTHING if each.ratio.mean is None else significant(each.ratio.mean)
     seconds = [f"{1e3 * value:.3g} ms" for value in (each.first_seconds, each.second_seconds)]
-    return (each.workload, each.line.replace("_", " "), ratio, _interval(each.ratio.low, each.ratio.high), *seconds)
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return NOTHING if low is None or high is None else f"{significant(low)} to {significant(high)}"
+    return (each.workload, each.line.replace("_", " "), ratio, ends(each.ratio.low, each.ratio.high), *seconds)
 
 
 def _partings(partings: Sequence[Parting], screen: Screen) -> Iterator[str]:

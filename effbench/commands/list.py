@@ -6,11 +6,12 @@ import argparse
 import json
 from collections.abc import Callable
 
-from effbench.catalogue import CATALOGUE, Thing, about_leaf, packaged_suites
+from effbench.catalogue import CATALOGUE, Thing, packaged_suites
 from effbench.commands.layout import columns
 from effbench.commands.plugins_of import plugins_of
 from effbench.records import plain
 from effbench.report.console import Screen, emit
+from effbench.taxonomy import about
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -29,7 +30,7 @@ def techniques(things: list[Thing], screen: Screen) -> list[str]:
     lines: list[str] = []
     wide = max((len(thing["name"]) for thing in things), default=0)
     for leaf in dict.fromkeys(thing["leaf"] for thing in things):
-        lines += ["", f"{screen.paint(leaf, 'bold')}  {screen.paint(about_leaf(leaf), 'dim')}"]
+        lines += ["", f"{screen.paint(leaf, 'bold')}  {screen.paint(about(leaf), 'dim')}"]
         rows = [(thing["name"].ljust(wide), thing["summary"]) for thing in things if thing["leaf"] == leaf]
         lines += columns(rows, screen, indent=2)
     return lines[1:]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import gc
-from collections.abc import Iterator
 from pathlib import Path
 
+from effbench import collecting
 from effbench.commands.table import RESULTS, newest
 from effbench.errors import EffbenchError
 from effbench.report.console import emit
@@ -20,20 +18,8 @@ NAME = "report.html"
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page of all records in the folders."""
-    with _without_collector():
+    with collecting.put_off():
         return _run(arguments)
-
-
-@contextlib.contextmanager
-def _without_collector() -> Iterator[None]:
-    """Leave cycles uncollected: to look for them among so many records takes a quarter of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _run(arguments: argparse.Namespace) -> int:

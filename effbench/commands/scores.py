@@ -14,7 +14,7 @@ from effbench.commands.layout import columns, paragraph
 from effbench.commands.table import RESULTS, newest
 from effbench.records import plain
 from effbench.report.console import Screen, emit
-from effbench.report.numbers import NOTHING, significant
+from effbench.report.numbers import NOTHING, ends, significant
 from effbench.store import read_records
 
 _NOTES = (
@@ -61,16 +61,12 @@ def _row(score: Score, profile: Profile | None) -> tuple[str, ...]:
         score.label,
         f"{score.workloads}/{score.of}",
         NOTHING if score.ratio.mean is None else significant(score.ratio.mean, 4),
-        _interval(score.ratio.low, score.ratio.high),
+        ends(score.ratio.low, score.ratio.high, 4),
         _share(score.p_better),
         _share(score.p_best),
         NOTHING if profile is None else f"{profile.score:.3f}",
-        NOTHING if profile is None else _interval(profile.low, profile.high),
+        NOTHING if profile is None else ends(profile.low, profile.high, 4),
     )
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return NOTHING if low is None or high is None else f"{significant(low, 4)} to {significant(high, 4)}"
 
 
 def _share(value: float | None) -> str:

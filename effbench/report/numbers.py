@@ -52,6 +52,11 @@ def geometric(found: Ratio) -> str:
     return f"{found.mean:.{decimals}f} [{found.low:.{decimals}f}, {found.high:.{decimals}f}]"
 
 
+def ends(low: float | None, high: float | None, digits: int = 3) -> str:
+    """Write `4.49 to 4.77`, the two ends of an interval."""
+    return NOTHING if low is None or high is None else f"{significant(low, digits)} to {significant(high, digits)}"
+
+
 def significant(value: float, digits: int = 3) -> str:
     """Write a number with so many significant digits; whole digits are never cut off."""
     if not math.isfinite(value):

@@ -14,7 +14,7 @@ from effbench import Recipe, Training, technique
 from effbench.averages import renew_statistics
 from effbench.errors import InvalidTechnique
 from effbench.optimizers import groups_at
-from effbench.recipe import Schedule
+from effbench.schedules import constant, warmed_up
 
 _COUNTS = ("k", "weight_sum", "lr_max")  # what schedulefree keeps by group: steps, sum of the averaging weights, peak
 
@@ -74,24 +74,13 @@ def schedule_free(recipe: Recipe, *, lr: float = 1e-2, momentum: float = 0.9, wa
         renew_statistics(model, recipe, training)
         return model
 
-    swapped = recipe.swap(optimizer=build, lr_schedule=warmed_up(warmup))
+    swapped = recipe.swap(optimizer=build, lr_schedule=warmed_up(warmup, constant))
     return swapped.wrap(update=update, eval_model=averaged)
 
 
 def switch(optimizer: Optimizer, mode: Literal["train", "eval"]) -> None:
     """Let the weights hold y ("train") or x ("eval")."""
     getattr(optimizer, mode)()
-
-
-def warmed_up(share: float) -> Schedule:
-    """Rise linearly to 1 over a share of the budget, and stay there."""
-
-    def factor(progress: float) -> float:
-        if progress < share:
-            return (progress + 0.02 * share) / (1.02 * share)  # never exactly 0: the first step should count
-        return 1.0
-
-    return factor
 
 
 def carry_counts(training: Training) -> None:
