@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from effbench.errors import InvalidTechnique
-from effbench_techniques.data_centric.sampling.rho_loss import irreducible, rho_loss
+from effbench_techniques.data_centric.sampling.rho_loss import irreducible, remembered, rho_loss
 from toy import begun, first_batch, images, masked_tokens, run, same, tokens, vectors
 
 
@@ -47,6 +47,12 @@ def test_what_is_held_out_is_never_trained_on_and_all_else_is() -> None:
     run(recipe, 8)
     assert int(held[0].sum()) == 16
     assert set(torch.cat(seen).tolist()) == set((~held[0]).nonzero()[:, 0].tolist())
+
+
+@pytest.mark.parametrize(("holdout", "count"), [(1e-6, 1), (0.999, 63)])
+def test_some_are_held_out_and_some_are_left(holdout: float, count: int) -> None:
+    training = begun(vectors())
+    assert int(remembered(training, holdout, 5)["held_out"].sum()) == count
 
 
 def test_the_hold_out_model_sees_only_what_is_held_out_and_is_charged_as_the_techniques_work() -> None:
