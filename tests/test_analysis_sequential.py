@@ -137,6 +137,14 @@ def test_a_run_is_told_when_a_set_is_decided(gain, jitter, n, said):
     assert decided(study(gain, jitter, n)) == said
 
 
+def test_what_trains_the_same_is_no_different_and_what_ends_the_same_may_be():
+    records = study(0.0, 0.0, 3)
+    assert decided(records) == "no difference beyond 1% after 3 of 8 seeds"
+    assert decided(records[:2] + records[3:5]) == ""  # of two seeds
+    records[-1].curve = [{**row, "accuracy": 0.9 * row["accuracy"]} for row in records[-1].curve]
+    assert decided(records) == ""
+
+
 def test_looks_follow_the_planned_order_and_stop_at_the_first_gap():
     records = [each for each in study(0.05, 0.0005) if not (each.techniques and each.seed == 1)]
     assert decided(records) == ""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from effbench.analysis.groups import BASELINE, BROKEN, Group
 from effbench.analysis.intervals import CONFIDENCE, Estimate
 from effbench.analysis.measures import Measure, measure
-from effbench.analysis.sequential import Decision, Design, decide, design
+from effbench.analysis.sequential import FIRST_LOOK, Decision, Design, decide, design
 from effbench.analysis.sizes import Size
 from effbench.records import Record, canonical
 
@@ -118,12 +118,24 @@ def why_decided(
         return ""
     size = margin.of(math.fsum(theirs) / len(theirs))
     found, at = decide(differences, design_of(len(seeds), sets), size)
+    done = seeds[: len(differences)]
+    if found is Decision.OPEN and len(done) >= FIRST_LOOK and all(_is_same_run(own[s], usual[s]) for s in done):
+        found = Decision.NO_DIFFERENCE  # it does nothing here: equal weights give equal numbers, down to the last digit
     if found is Decision.OPEN:
         return ""
     if found is Decision.NO_DIFFERENCE:
         return f"no difference beyond {margin} after {at.n} of {len(seeds)} seeds"
     better = (found is Decision.HIGHER) is chosen.higher_is_better
     return f"{'better' if better else 'worse'} after {at.n} of {len(seeds)} seeds"
+
+
+def _is_same_run(one: Record, other: Record) -> bool:
+    """Return whether two runs gave the same numbers all along, whatever time they took."""
+    seen = [
+        [{name: value for name, value in row.items() if name not in {"progress", "spent"}} for row in record.curve]
+        for record in (one, other)
+    ]
+    return bool(one.curve) and seen[0] == seen[1] and one.metrics == other.metrics
 
 
 def _in_order(
