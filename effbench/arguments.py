@@ -1,4 +1,7 @@
-"""What an argument of the command line is, and how its text is read."""
+"""What an argument of the command line is, and how its text is read.
+
+What reads a text raises `argparse.ArgumentTypeError` where it is none of its kind, or UnknownName.
+"""
 
 from __future__ import annotations
 

@@ -70,6 +70,9 @@ class Ledger:
 
         Where one of the two is off the clock, the device first does what it was told: training that is still under
         way must not be charged to the evaluation that follows it.
+
+        Raises:
+            UnknownName: the ledger has no such line.
         """
         former, paid = self._line, _IS_PAID.get(line)
         if paid is None:

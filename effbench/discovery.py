@@ -95,7 +95,11 @@ def _named(text: str) -> Iterator[Found]:
 
 
 def module_from_file(path: Path) -> ModuleType:
-    """Import a file as a module of a name of its own, which files of other folders do not share."""
+    """Import a file as a module of a name of its own, which files of other folders do not share.
+
+    Raises:
+        PluginError: it is no Python file. Whatever the module raises when it is imported comes out as it is.
+    """
     name = f"{GROUP}_plugin_{path.stem}_{sha256(bytes(path.resolve())).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     if spec is None or spec.loader is None:

@@ -60,7 +60,12 @@ class Technique:
                 )
 
     def apply(self, recipe: Recipe, options: Mapping[str, Any]) -> Recipe:
-        """Return the recipe that the technique makes of `recipe`; the changes are signed with its name."""
+        """Return the recipe that the technique makes of `recipe`; the changes are signed with its name.
+
+        Raises:
+            InvalidTechnique: it returns no recipe, or changes one in another way than by `wrap` and `swap`.
+            NotApplicable, Conflict: the technique's own refusals.
+        """
         scopes = {**recipe.scopes, self.name: self.scope}
         changed = self.function(dataclasses.replace(recipe, author=self.name, scopes=scopes), **options)
         if not isinstance(changed, Recipe):

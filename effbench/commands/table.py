@@ -48,7 +48,7 @@ def leaves_of(named: Sequence[str]) -> dict[str, str]:
 
 
 def format_of(arguments: argparse.Namespace) -> Format:
-    """Return the format by name, one that a plugin offers too."""
+    """Return the format by name, one that a plugin offers too; raise UnknownName where there is none."""
     known = formats()
     if arguments.format not in known or arguments.plugin:
         known = {**known, **plugins_of(arguments).offers["effbench_table_formats"]}

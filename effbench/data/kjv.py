@@ -25,6 +25,9 @@ def original() -> tuple[str, dict[int, tuple[int, int]]]:
 
     A verse is named book * 1,000,000 + chapter * 1,000 + verse. The package keeps text and places as
     literals in a call, which is parsed, not run.
+
+    Raises:
+        DataUnavailable: the package is another version, and its file holds no such call.
     """
     file = packaged_file(*FILE)
     for statement in ast.parse(file.read_text(encoding="utf-8")).body:

@@ -109,7 +109,11 @@ class Uncuttable(Exception):
 
 
 def cut_attention(layer: Attention, axis: Axis) -> None:
-    """Leave this process its heads: their rows of q, k and v, and their columns of the layer after it."""
+    """Leave this process its heads: their rows of q, k and v, and their columns of the layer after it.
+
+    Raises:
+        Uncuttable: there are too few heads, or the layer is not that of a plain transformer.
+    """
     width, heads = layer.qkv.in_features, layer.heads
     check_linear(layer.qkv, layer.last)
     if heads < axis.size:
@@ -124,7 +128,11 @@ def cut_attention(layer: Attention, axis: Axis) -> None:
 
 
 def cut_feed_forward(layer: FeedForward, axis: Axis) -> None:
-    """Leave this process its hidden units; of a gated layer, both of the halves that belong together."""
+    """Leave this process its hidden units; of a gated layer, both of the halves that belong together.
+
+    Raises:
+        Uncuttable: there are too few hidden units, or the layer is not that of a plain transformer.
+    """
     check_linear(layer.first, layer.last)
     hidden = layer.last.in_features
     if hidden < axis.size or layer.first.out_features % hidden:

@@ -107,7 +107,11 @@ def flush(pipeline: Pipeline, plan: Plan, training: Training, batch: Batch) -> T
 
 
 def micro_batches(batch: Batch, plan: Plan) -> list[Batch]:
-    """Cut a batch into micro-batches that differ by one example at most."""
+    """Cut a batch into micro-batches that differ by one example at most.
+
+    Raises:
+        NotApplicable: the batch is too small for one group of them with two examples each.
+    """
     most = min(plan.micro_batches, len(batch) // 2)
     count = max(1, most) if plan.groups == 1 else most // plan.groups * plan.groups
     if not count:

@@ -84,7 +84,11 @@ class Spread:
         return chances.flatten(0, 1), told
 
     def told(self, own: Tensor) -> Told:
-        """Tell all processes how much this one has, and hear how much they have."""
+        """Tell all processes how much this one has, and hear how much they have.
+
+        Raises:
+            NotApplicable: the processes have texts of other lengths.
+        """
         facts = torch.zeros(self.axis.size, 4, dtype=torch.float64)
         chance = float(zlib.crc32(torch.get_rng_state().numpy().tobytes()))
         facts[self.axis.place] = torch.tensor([own.shape[0], own.shape[1], self.layer.balance, chance])
