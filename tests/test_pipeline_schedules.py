@@ -5,14 +5,11 @@ import pytest
 from effbench.distributed.pipeline_schedules import (
     Action,
     Schedule,
-    bubble,
     fill_drain,
-    idle_share,
     interleaved,
-    most_under_way,
     one_forward_one_backward,
-    timeline,
 )
+from schedule_slots import bubble, idle_share, most_under_way, timeline
 
 SCHEDULES = [
     pytest.param(fill_drain, 1, id="fill_drain"),

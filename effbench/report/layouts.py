@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 from effbench.errors import UnknownName
 from effbench.report import numbers
@@ -13,8 +12,6 @@ from effbench.report.said_once import merged, of_all
 from effbench.report.table import Column, Remark, Row, Table, Value, without
 from effbench.taxonomy import LEAVES
 
-By = Literal["technique", "workload", "leaf", "budget"]
-Style = Literal["compact", "full", "paper"]
 BY: tuple[str, ...] = ("technique", "workload", "leaf", "budget")
 STYLES: tuple[str, ...] = ("compact", "full", "paper")
 

@@ -7,7 +7,7 @@ from effbench import terms
 from effbench.budget import Budget
 from effbench.clock import StepClock
 from effbench.distributed.launch import run_ranks
-from effbench.distributed.pipeline_schedules import emptying, most_under_way, without_flush
+from effbench.distributed.pipeline_schedules import emptying, without_flush
 from effbench.distributed.stages import stages_of
 from effbench.errors import Conflict, InvalidTechnique, NotApplicable
 from effbench.models import mlp
@@ -18,6 +18,7 @@ from effbench_techniques.data_centric.sampling.selective_backprop import selecti
 from effbench_techniques.optimization_centric.averaged_weights.ema import ema
 from effbench_techniques.system_centric.model.pipedream import pipedream, through_a_copy
 from ranks import evaluated, on_all_ranks
+from schedule_slots import most_under_way
 from toy import CLASSES, begun, images, run, same, tokens, vectors
 
 RATE = 2.0
