@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+import shlex
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +72,11 @@ def _joined(text: str) -> str:
     return " ".join(text.split())
 
 
-def render(technique: Technique, width: int = 80) -> str:
-    """Return a technique's card as text of `width` columns."""
+def render(technique: Technique, width: int = 80, named: Sequence[str] = ()) -> str:
+    """Return a technique's card as text of `width` columns.
+
+    named: plugins without which a command does not find it.
+    """
     found = card(technique)
     facts = {
         "leaf": f"{technique.leaf}: {about(technique.leaf)}",
@@ -93,7 +97,7 @@ def render(technique: Technique, width: int = 80) -> str:
     if technique.neutral:
         options_off = ", ".join(f"{name} = {_shown(value)}" for name, value in technique.neutral.items())
         blocks.append(_wrapped(f"It does nothing at {options_off}.", width))
-    blocks.append(_how_to_use(technique))
+    blocks.append(_how_to_use(technique, named))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -102,7 +106,7 @@ def _title(technique: Technique) -> str:
     return "" if same else f": {technique.title}"
 
 
-def _how_to_use(technique: Technique) -> str:
+def _how_to_use(technique: Technique, named: Sequence[str]) -> str:
     """Show how a suite and the command line name the technique, with its first option as an example."""
     first = dict(list(technique.options.items())[:1])
     try:
@@ -111,12 +115,13 @@ def _how_to_use(technique: Technique) -> str:
         in_suite, on_line = "{}", ""
     called = f"{technique.name}({on_line})" if on_line else technique.name
     quote = "'" if '"' in called else '"'
+    plugins = "".join(f"--plugin {shlex.quote(plugin)} " for plugin in named)
     lines = [
         "Use it in a suite",
         "  [[techniques]]",
         f"  {technique.name} = {in_suite}",
         "or on the command line",
-        f"  effbench run quick --technique {quote}{called}{quote}",
+        f"  effbench run quick {plugins}--technique {quote}{called}{quote}",
     ]
     return "\n".join(lines)
 

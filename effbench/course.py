@@ -152,7 +152,7 @@ def clock_for(budget: Budget, price: Mapping[str, Any] | None, plugins: Plugins)
     """
     if budget.unit in PRICED_UNITS:
         if price is None:
-            raise EffbenchError(f"{budget} needs a price; run `effbench calibrate` first")
+            raise EffbenchError(f"{budget} needs a price; `effbench calibrate SUITE` measures it")
         bought = Price.from_plain(price)
         return PricedClock(budget.amount, bought.at, bought.lumps)
     clocks = {**CLOCKS, **plugins.offers["effbench_clocks"]}

@@ -62,7 +62,7 @@ class Price:
                 raise PriceError(
                     f"the step at progress {bigger.start:.2f} is bigger than that at {smaller.start:.2f} "
                     f"and yet seems cheaper ({bigger.cost:.3g} < {smaller.cost:.3g} {self.unit}); the machine was "
-                    "disturbed while prices were measured. Run `effbench calibrate` again when it is quieter"
+                    "disturbed while prices were measured. Run `effbench calibrate SUITE` again when it is quieter"
                 )
         return self
 

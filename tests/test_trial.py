@@ -96,7 +96,7 @@ def test_what_was_bought_is_known_before():
     unpriced, _ = run(budget="4s reference")
     assert (unpriced.status, unpriced.reason) == (
         "failed",
-        "4s reference needs a price; run `effbench calibrate` first",
+        "4s reference needs a price; `effbench calibrate SUITE` measures it",
     )
 
 

@@ -6,6 +6,7 @@ import argparse
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from shlex import quote
 
 from effbench.analysis.merging import mismatches
 from effbench.analysis.noise import FOLDER, read_aa
@@ -30,7 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
         _put(Store(into.path / FOLDER), own)
     for store in stores:
         _bring(store, into)
-    emit(f"{merged} records of {len(stores)} folders are in {into.path}; `effbench table {into.path}` shows them.")
+    command = f"effbench table {quote(str(into.path))}"
+    emit(f"{merged} records of {len(stores)} folders are in {into.path}; `{command}` shows them.")
     return 0
 
 

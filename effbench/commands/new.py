@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from shlex import quote
 
 from effbench import plugins, scaffold
 from effbench.report.console import emit
@@ -24,12 +25,12 @@ def run(arguments: argparse.Namespace) -> int:
 def next_steps(name: str, written: list[Path], *, package: bool) -> list[str]:
     """Return what to do with the files."""
     found = f"It adds noise to the inputs: put a method of your own in its place, in {_short(_source(name, written))}."
-    test = _short(next(path for path in written if path.name == f"test_{name}.py"))
+    test = quote(_short(next(path for path in written if path.name == f"test_{name}.py")))
     if package:
-        folder = _short(written[0].parent)
+        folder = quote(_short(written[0].parent))
         commands = [f"pip install -e {folder}", f"effbench check {name}", f"pytest {test}"]
         return [found, *_indented([*commands, f"effbench run quick --technique {name}"])]
-    file = _short(_source(name, written))
+    file = quote(_short(_source(name, written)))
     plugin = "" if scaffold.BUILT_IN in written[0].parts else f"--plugin {file} "
     commands = [f"effbench check {file}", f"pytest {test}", f"effbench run quick {plugin}--technique {name}"]
     return [found, *_indented(commands)]

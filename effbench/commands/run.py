@@ -6,6 +6,7 @@ import argparse
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 from effbench import messages, trackers
 from effbench import suite as suites
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
             words = f"what is finished is in {store.path}, and the same command goes on from there"
             raise KeyboardInterrupt(words) from None
     emit(formats()["console"](comparison_table(done.records)))
-    emit(f"\nThe records are in {store.path}; `effbench table {store.path}` shows this again.")
+    emit(f"\nThe records are in {store.path}; `effbench table {quote(str(store.path))}` shows this again.")
     return done.exit_code
 
 

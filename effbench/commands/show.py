@@ -24,7 +24,7 @@ _WIDEST = 100  # columns of prose
 def run(arguments: argparse.Namespace) -> int:
     """Write everything of that name."""
     plugins, screen = plugins_of(arguments), Screen.of()
-    found = ["\n".join(lines).rstrip() for lines in everything(arguments.name, plugins, screen)]
+    found = ["\n".join(lines).rstrip() for lines in everything(arguments.name, plugins, screen, arguments.plugin)]
     if not found:
         raise UnknownName("technique, workload, suite or data set", arguments.name, names(plugins))
     emit("\n\n".join(found))
@@ -36,10 +36,14 @@ def names(plugins: Plugins) -> list[str]:
     return sorted({*plugins.techniques, *plugins.workloads, *suites.packaged(), *plugins.offers["effbench_datasets"]})
 
 
-def everything(name: str, plugins: Plugins, screen: Screen) -> Iterator[list[str]]:
-    """Yield the lines about each thing of that name."""
+def everything(name: str, plugins: Plugins, screen: Screen, named: Sequence[str] = ()) -> Iterator[list[str]]:
+    """Yield the lines about each thing of that name.
+
+    named: plugins as the command line names them.
+    """
     if name in plugins.techniques:
-        card = cards.render(plugins.techniques[name], min(_WIDEST, screen.width or 80))
+        is_ours = plugins.origin("effbench_techniques", name) == "builtin"
+        card = cards.render(plugins.techniques[name], min(_WIDEST, screen.width or 80), () if is_ours else named)
         first, *rest = map(screen.show, card.splitlines())
         yield [screen.paint(first, "bold"), *rest]
     if name in plugins.workloads:
