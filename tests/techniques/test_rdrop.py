@@ -7,6 +7,7 @@ from effbench.distributed.sharing import share
 from effbench.errors import Conflict, InvalidTechnique, NotApplicable
 from effbench.models import residuals
 from effbench.techniques import compose
+from effbench.terms import IGNORED
 from effbench_techniques.optimization_centric.large_batch.gradient_accumulation import gradient_accumulation
 from effbench_techniques.optimization_centric.objective.rdrop import divergence, rdrop
 from effbench_techniques.optimization_centric.objective.sparse_mlm_head import sparse_mlm_head
@@ -28,6 +29,16 @@ def test_the_divergence_is_the_mean_of_both_directions() -> None:
     both = kl_div(p, q, reduction="none", log_target=True) + kl_div(q, p, reduction="none", log_target=True)
     batch = first_batch(vectors(), begun(vectors()), 3)
     torch.testing.assert_close(divergence(one, other, batch), both.sum(1) / 2)
+
+
+def test_tokens_without_a_target_are_not_compared() -> None:
+    one, other = random_numbers(2, 3, 5), random_numbers(4, 3, 5)[2:]
+    batch = first_batch(vectors(), begun(vectors()), 2)
+    batch = batch.replace(targets=torch.tensor([[1, IGNORED, 2], [IGNORED, IGNORED, IGNORED]]))
+    p, q = one.softmax(-1), other.softmax(-1)
+    by_token = ((p - q) * (p.log() - q.log())).sum(-1) / 2
+    expected = torch.stack([(by_token[0, 0] + by_token[0, 2]) / 2, torch.tensor(0.0)])
+    torch.testing.assert_close(divergence(one, other, batch), expected)
 
 
 def dropping() -> nn.Module:
