@@ -24,7 +24,7 @@ from effbench.sets import parse_set
 from effbench.store import Store
 from effbench.suite import Suite
 
-MISBEHAVING = Path(__file__).parent / "strangers" / "misbehaving.py"
+STRANGERS = Path(__file__).parent / "strangers"  # a folder of plugins
 
 
 def make_suite(*sets: str, budget: str = "20 steps", seeds: Sequence[int] = (0,), **changes: Any) -> Suite:
@@ -34,13 +34,13 @@ def make_suite(*sets: str, budget: str = "20 steps", seeds: Sequence[int] = (0,)
 
 
 def strange_plugins() -> Plugins:
-    return loading.load([str(MISBEHAVING)], strict=True)
+    return loading.load([str(STRANGERS)], strict=True)
 
 
 def run(server: Local, folder: Path, suite: Suite, *, jobs: int = 1, plugins: Plugins | None = None, **how: Any) -> Run:
     """Run a suite on the shared server."""
     server.jobs = jobs
-    settings = how.pop("settings", Settings(jobs=jobs, named=(str(MISBEHAVING),)))
+    settings = how.pop("settings", Settings(jobs=jobs, named=(str(STRANGERS),)))
     return run_suite(suite, plugins or strange_plugins(), Store(folder), settings, executor=server, **how)
 
 
@@ -74,8 +74,8 @@ def suite_file(folder: Path, *sets: str, budget: str = "20 steps", seeds: Sequen
 @contextmanager
 def process(folder: Path, suite: Path, *, jobs: int = 1, cli: bool = False) -> Iterator[subprocess.Popen[str]]:
     """A run in a process of its own, from a script or by the command line; its processes are marked."""
-    call = f"import effbench; effbench.run({str(suite)!r}, plugins=[{str(MISBEHAVING)!r}], out='out', jobs={jobs})"
-    verb = ["run", str(suite), "--plugin", str(MISBEHAVING), "--out", "out", "--jobs", str(jobs)]
+    call = f"import effbench; effbench.run({str(suite)!r}, plugins=[{str(STRANGERS)!r}], out='out', jobs={jobs})"
+    verb = ["run", str(suite), "--plugin", str(STRANGERS), "--out", "out", "--jobs", str(jobs)]
     with subprocess.Popen(
         [sys.executable, *(["-m", "effbench", *verb] if cli else ["-c", call])],
         cwd=folder,

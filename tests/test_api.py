@@ -10,14 +10,14 @@ import pytest
 import effbench
 from effbench import api, machine
 from effbench.errors import EffbenchError, InvalidBudget, InvalidSuite, UnknownName
-from running import MISBEHAVING, make_suite, run, suite_file
+from running import STRANGERS, make_suite, run, suite_file
 
 
 def test_a_suite_becomes_a_frame(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     suite = suite_file(tmp_path, "slow(seconds=0.001)", seeds=(0, 1))
     asked = ["boom(step=1)", {"nan_from": {"step": 3}, "slow": {"seconds": 0.0}}]
-    frame = effbench.run(suite, plugins=[MISBEHAVING], techniques=asked, seeds=[4], jobs=1)
+    frame = effbench.run(suite, plugins=[STRANGERS], techniques=asked, seeds=[4], jobs=1)
     assert sorted(zip(frame.label, frame.status, strict=True)) == [
         ("baseline", "ok"),
         ("boom(step=1)", "failed"),
@@ -52,7 +52,7 @@ def test_a_suite_becomes_a_frame(tmp_path, monkeypatch, capsys):
 )
 def test_what_is_wrong_is_said_before_anything_trains(tmp_path, monkeypatch, changes, error, text):
     monkeypatch.chdir(tmp_path)
-    asked = {"suite": suite_file(tmp_path), "plugins": [MISBEHAVING], "out": "out", "progress": False, **changes}
+    asked = {"suite": suite_file(tmp_path), "plugins": [STRANGERS], "out": "out", "progress": False, **changes}
     with pytest.raises(error, match=text):
         effbench.run(**asked)
     assert not list(tmp_path.glob("out/logs/*"))

@@ -21,6 +21,7 @@ HARNESS = ROOT / "effbench"
 TECHNIQUES = ROOT / "plugins" / "effbench_techniques"
 SOURCES = sorted([*HARNESS.rglob("*.py"), *TECHNIQUES.rglob("*.py")])
 FOLDERS = ("effbench", "plugins", "tests", "tools")
+FILES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
 
 #: From the ground up: a part may import what lies in its own layer or below it.
 LAYERS: list[tuple[str, set[str]]] = [
@@ -173,7 +174,7 @@ print("torch" in sys.modules)
     assert done.stdout.splitlines()[-1] == "False"
 
 
-@pytest.mark.parametrize("file", SOURCES, ids=lambda file: file.name)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_modules_stay_small(file: Path) -> None:
     lines = len(file.read_text(encoding="utf-8").splitlines())
     assert lines <= 300, f"{file} has {lines} lines: is it still one idea?"
@@ -218,9 +219,7 @@ def unexplained(file: Path) -> Iterator[str]:
             yield f"{file.name}, line {node.lineno}: it catches whatever is raised"
 
 
-@pytest.mark.parametrize(
-    "file", sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")), ids=lambda file: file.name
-)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_what_is_not_checked_or_caught_whatever_it_is_has_its_reason(file: Path) -> None:
     assert not list(unexplained(file)), "say why on the same line"
 

@@ -1,11 +1,9 @@
-"""The command line itself: what it accepts, how it fails, and that it never crashes a shell or a pipe."""
+"""The command line itself: what it accepts, and how it fails."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import json
-import os
 import pkgutil
 import subprocess
 import sys
@@ -15,8 +13,9 @@ from pathlib import Path
 import pytest
 
 import effbench.commands
+from command_line import told
 from effbench import cli
-from effbench.arguments import Verb, pair, seeds, whole
+from effbench.arguments import Verb
 from effbench.commands import list as listing
 from effbench.errors import DataUnavailable
 from effbench.verbs import VERBS
@@ -55,21 +54,6 @@ def promised(verb: Verb) -> str:
         word += "..." if argument.several else ""
         words.append(f"[{word}]" if argument.optional else word)
     return " ".join(words)
-
-
-def told(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) -> str:
-    """What a failing command says on standard error; nothing else may be said."""
-    assert cli.main(arguments) == code
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("effbench: ")
-    return err
-
-
-def effbench_process(*arguments: str, env: dict[str, str] | None = None, **words: object) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONWARNINGS": "error", **(env or {})}
-    command = [sys.executable, "-m", "effbench", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **words)
 
 
 def test_verbs_and_options_are_those_promised() -> None:
@@ -178,9 +162,6 @@ def test_usage_errors_name_the_near_right_thing(
     assert not list(tmp_path.iterdir())
 
 
-OURS = "This is a fault in effbench or in a plugin"
-
-
 def raising(fault: BaseException) -> object:
     def run(arguments: argparse.Namespace) -> int:
         raise fault
@@ -261,87 +242,3 @@ def test_what_needs_no_torch_does_without(call: str, tmp_path: Path) -> None:
     heavy = {"torch", *(("pandas", "numpy", "scipy", "pluggy", "rich", "wcwidth") if "--help" in call else ())}
     code = f"import sys; from effbench.cli import main; {call}; sys.exit(bool({heavy!r} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False).returncode == 0
-
-
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize(("command", "code"), [("list suites", 0), ("table nowhere", 2)])
-def test_a_shell_may_close_what_it_likes(closed: str, command: str, code: int, tmp_path: Path) -> None:
-    shell = ["sh", "-c", f"{sys.executable} -m effbench {command} {closed}"]
-    found = subprocess.run(shell, cwd=tmp_path, capture_output=True, check=False)
-    assert found.returncode == code
-    assert b"Error" not in found.stdout + found.stderr
-
-
-def test_what_is_closed_takes_no_number_that_another_file_would_get() -> None:
-    look = "import os, effbench.cli as c; c._open_closed_streams(); os._exit(os.open('/', os.O_RDONLY) < 3)"
-    shell = ["sh", "-c", f'{sys.executable} -c "{look}" <&- >&- 2>&-']
-    assert subprocess.run(shell, check=False).returncode == 0
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk to try")
-@pytest.mark.parametrize("command", ["list suites > /dev/full", "table nowhere 2> /dev/full"])
-def test_a_full_disk_leaves_the_exit_code(command: str, tmp_path: Path) -> None:
-    shell = ["sh", "-c", f"{sys.executable} -m effbench {command}"]
-    assert subprocess.run(shell, cwd=tmp_path, capture_output=True, check=False).returncode == 2
-
-
-def test_a_reader_that_has_seen_enough_is_no_fault() -> None:
-    process = effbench_process("list", "taxonomy", "--json")
-    assert process.stdout is not None
-    process.stdout.close()  # before a byte is written, as `| head` does after its lines
-    assert process.wait(60) == cli.BROKEN_PIPE
-    assert process.stderr is not None
-    assert process.stderr.read() == b""
-    process.stderr.close()
-
-
-@pytest.mark.parametrize(
-    ("env", "encoding"),
-    [
-        ({"PYTHONIOENCODING": "cp1252"}, "cp1252"),
-        ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": ""}, "ascii"),
-    ],
-)
-def test_consoles_without_unicode_get_stand_ins(env: dict[str, str], encoding: str, tmp_path: Path) -> None:
-    plugin = tmp_path / "größe.py"
-    plugin.write_text("raise ValueError('Größe ≥ 3 — \U0001f600')", encoding="utf-8")
-    process = effbench_process("show", "label_smoothing", "--plugin", "größe.py", env=env, cwd=tmp_path)
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    assert "Rethinking the Inception Architecture" in out.decode(encoding)
-    warned = {"cp1252": "Größe \\u2265 3 — \\U0001f600", "ascii": "Gr\\xf6\\xdfe \\u2265 3 - \\U0001f600"}
-    assert warned[encoding] in err.decode(encoding)
-
-
-def test_json_is_the_same_on_every_console(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["list", "--json"]) == 0
-    shown = capsys.readouterr().out
-    assert shown.isascii()
-    assert all("name" in thing for thing in json.loads(shown))
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("0", (0,)), ("0,1,2", (0, 1, 2)), ("0-4", (0, 1, 2, 3, 4)), ("0-2,7", (0, 1, 2, 7))]
-)
-def test_seeds(text: str, expected: tuple[int, ...]) -> None:
-    assert seeds(text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "a", "-1", "1-", "1,,2", "2-1", "0,0", "1.5", "²", "0-99999999999", "9" * 5000])
-def test_what_is_no_seeds(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="seed"):
-        seeds(text)
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "1.5", "x", "", "²", "9" * 5000])
-def test_what_is_no_whole_number(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="should be a whole number from 1"):
-        whole(text)
-    assert whole("12") == 12
-
-
-def test_pairs() -> None:
-    assert pair("cifar10=/data/a=b") == ("cifar10", "/data/a=b")
-    for text in ("cifar10", "=x", "cifar10="):
-        with pytest.raises(argparse.ArgumentTypeError, match="should be NAME=PATH"):
-            pair(text)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import shown, told
 from effbench import cli
 from effbench.analysis.noise import TWIN
 from effbench.analysis.stopping import until_decided
@@ -17,10 +18,7 @@ from effbench.store import Store
 from record_factory import record, several
 from running import make_suite, run
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("elsewhere")
 
 
 def folder(name: str, records: Iterable[Record]) -> Store:
@@ -29,18 +27,6 @@ def folder(name: str, records: Iterable[Record]) -> Store:
     for each in records:
         store.append(each)
     return store
-
-
-def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert cli.main(arguments) == 0
-    return capsys.readouterr().out
-
-
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert cli.main(arguments) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    return err
 
 
 STUDY = several("", [0.80, 0.82, 0.81]) + several("ema", [0.81, 0.82, 0.83])
@@ -119,7 +105,8 @@ def test_the_baseline_is_run_against_itself(capsys: pytest.CaptureFixture[str]) 
     Path("mine.toml").write_text(
         'seeds = [0, 1]\nworkloads = ["digits_mlp"]\nbudget = "5 steps"\n[[techniques]]\nema = {}\n', encoding="utf-8"
     )
-    text = shown(capsys, "aa", "mine.toml", "--jobs", "1")
+    assert cli.main(["aa", "mine.toml", "--jobs", "1"]) == 0
+    text = capsys.readouterr().out
     assert text.split()[:4] == ["workload", "budget", "metric", "baseline"]
     assert "digits_mlp  5 steps  accuracy" in text
     records = Store("results/mine/aa").records()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import signal
 import socket
 import time
@@ -15,7 +16,7 @@ from effbench.execution.channel import Channel
 from effbench.execution.local import Local
 from effbench.store import Store
 from running import (
-    MISBEHAVING,
+    STRANGERS,
     by_label,
     log_of,
     make_suite,
@@ -123,7 +124,7 @@ def test_after_any_death_records_are_readable_and_the_next_run_goes_on(tmp_path)
 
 
 def test_the_death_of_the_server_costs_what_runs_and_no_more(tmp_path):
-    local = Local(1, (str(MISBEHAVING),))
+    local = Local(1, (str(STRANGERS),))
     try:
         done = run(local, tmp_path, make_suite("regicide", seeds=(0, 1)))
     finally:
@@ -154,7 +155,7 @@ def test_a_file_of_the_working_directory_is_no_module(tmp_path, monkeypatch):
 
 def test_plugins_are_named_from_the_working_directory(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "strange.py").write_text(MISBEHAVING.read_text(encoding="utf-8"), encoding="utf-8")
+    shutil.copy(STRANGERS / "toy_workload.py", tmp_path / "mine" / "strange.py")
     monkeypatch.chdir(tmp_path)
     local = Local(1, ("mine/strange.py",))
     payload = {"trial": {"suite": "s", "workload": "toy", "techniques": {}, "seed": 0, "budget": "3 steps"}}
@@ -223,7 +224,7 @@ def test_places_are_shared_by_processes(server):
 
 
 def test_the_wall_time_of_the_first_trial_is_not_the_servers(tmp_path):
-    local = Local(1, (str(MISBEHAVING),))
+    local = Local(1, (str(STRANGERS),))
     try:
         began = time.monotonic()
         done = run(local, tmp_path, make_suite(seeds=(0, 1)))

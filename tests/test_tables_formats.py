@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 import pytest
 from wcwidth import wcswidth
 
-from effbench.report.console import Screen, display_width, emit, encodable, visible
+from effbench.report.console import Screen, display_width
 from effbench.report.formats import formats
 from effbench.report.formats.as_console import to_console
 from effbench.report.formats.as_csv import to_csv
@@ -215,50 +215,6 @@ def test_colours_are_for_terminals_alone():
     assert r"\x1b[31mred" in to_console(tables("\x1b[31mred"), PLAIN)
 
 
-class Stream(io.StringIO):
-    def __init__(self, terminal, encoding):
-        super().__init__()
-        self.terminal, self.named = terminal, encoding
-
-    def isatty(self):
-        return self.terminal
-
-    @property
-    def encoding(self):
-        return self.named
-
-
-@pytest.mark.parametrize(
-    ("terminal", "environ", "colour"),
-    [
-        (True, {}, True),
-        (True, {"NO_COLOR": "1"}, False),
-        (True, {"NO_COLOR": ""}, True),
-        (True, {"TERM": "dumb"}, False),
-        (False, {}, False),
-    ],
-)
-def test_a_screen_knows_what_its_stream_can_show(terminal, environ, colour):
-    screen = Screen.of(Stream(terminal, "cp1252"), environ)
-    assert (screen.colour, screen.encoding, screen.width is None) == (colour, "cp1252", not terminal)
-
-
-@pytest.mark.parametrize(
-    ("encoding", "expected"),
-    [
-        ("ascii", "0.810 +- 0.025 | diff vs baseline | better * | 1.00x | \\u6df7"),
-        ("cp1252", "0.810 ± 0.025 | diff vs baseline | better * | 1.00× | \\u6df7"),
-        ("utf-8", "0.810 ± 0.025 | Δ vs baseline | better ★ | 1.00× | 混"),
-    ],
-)
-def test_a_console_gets_what_it_can_write(encoding, expected):
-    text = "0.810 ± 0.025 | Δ vs baseline | better ★ | 1.00× | 混"
-    assert encodable(text, encoding) == expected
-    stream = Stream(False, encoding)
-    emit(text, stream)
-    assert stream.getvalue() == expected + "\n"
-
-
 def test_tables_align_in_ascii_too():
     text = to_console(tables("混合精度", "ema"), Screen(encoding="ascii"))
     assert text.isascii()
@@ -288,11 +244,6 @@ def test_a_narrow_console_loses_the_same_columns_of_all_tables():
     heads = [line for line in text.splitlines() if line.startswith("technique")]
     assert [head.split()[-1] for head in heads] == ["examples/s", "examples/s"]
     assert text.count("No room for: peak MiB, set-up s.") == text.count("peak MiB") == 1  # what is gone needs no note
-
-
-def test_control_characters_are_seen():
-    assert visible("a\tb\x00\u202e混") == "a\\tb\\x00\\u202e混"
-    assert display_width("混合") == 4
 
 
 def test_no_tables_make_no_text_and_no_error():

@@ -1,4 +1,4 @@
-"""A stranger's plugin: a tiny workload, and techniques that do what real ones sometimes do to a harness."""
+"""A stranger's plugin: techniques that do what real ones sometimes do to a harness."""
 
 from __future__ import annotations
 
@@ -17,76 +17,10 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 import effbench
-from effbench import Batch, Examples, Recipe, Training, Workload, terms
-from effbench.optimizers import adamw
+from effbench import Batch, Recipe, Training
 
 LEAF = "optimization_centric/objective"
 NOTE = {"paper": "none; made for tests, arXiv:0000.00000", "claim": "none"}
-
-
-def points(seed: int, count: int) -> Examples:
-    generator = torch.Generator().manual_seed(seed)
-    inputs = 3 * torch.randn(count, 8, generator=generator) + 5
-    return Examples(inputs, (inputs[:, 0] + inputs[:, 1] > 10).long())
-
-
-def model() -> nn.Module:
-    return nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 2))
-
-
-def baseline(device: torch.device) -> Recipe:
-    return Recipe(
-        dataset=points(0, 200),
-        sampler=terms.shuffled,
-        loader=terms.by_position,
-        batch_size=lambda progress: 20,
-        transform=terms.unchanged,
-        model=model,
-        placement=terms.as_it_is,
-        loss=terms.cross_entropy,
-        gradient=terms.backward,
-        optimizer=adamw(1e-2, 0.01),
-        lr_schedule=terms.warmup_then_linear(0.05),
-        update=terms.step,
-        eval_model=terms.trained_model,
-        classes=2,
-    )
-
-
-def evaluate(network: nn.Module, split: str) -> dict[str, float]:
-    data = points({"validation": 1, "test": 2}[split], 100)
-    network.eval()
-    with torch.no_grad():
-        outputs = network(data.inputs)
-    network.train()
-    right, loss = (outputs.argmax(1) == data.targets).float().mean(), nn.functional.cross_entropy(outputs, data.targets)
-    return {"accuracy": float(right), "loss": float(loss)}
-
-
-def slow_evaluate(network: nn.Module, split: str) -> dict[str, float]:
-    time.sleep(0.3)
-    return evaluate(network, split)
-
-
-def strange_evaluate(network: nn.Module, split: str) -> dict[str, float]:
-    return {"accuracy": object()}
-
-
-def workload(name: str, judge=evaluate) -> Workload:
-    return Workload(
-        name=name,
-        summary="Tell which side of a line a point lies on.",
-        dataset="points",
-        model="MLP 8-16-2 with BatchNorm",
-        baseline="AdamW 1e-2",
-        metric="accuracy",
-        higher_is_better=True,
-        target=0.9,
-        budget="40 steps",
-        step_seconds=0.0005,
-        recipe=baseline,
-        evaluate=judge,
-    )
 
 
 def at_step(recipe: Recipe, step: int, do) -> Recipe:
@@ -96,28 +30,6 @@ def at_step(recipe: Recipe, step: int, do) -> Recipe:
         if training.step == step:
             do(training)
         return recipe.gradient(training, batch)
-
-    return recipe.wrap(gradient=gradient)
-
-
-@effbench.technique(LEAF, **NOTE)
-def slow(recipe: Recipe, *, seconds: float = 0.05, first: float = 0.0) -> Recipe:
-    """Sleep in every step, and longer in the first."""
-
-    def gradient(training: Training, batch: Batch) -> torch.Tensor:
-        time.sleep(first if first and training.step == 0 else seconds)
-        return recipe.gradient(training, batch)
-
-    return recipe.wrap(gradient=gradient)
-
-
-@effbench.technique(LEAF, **NOTE)
-def by_example(recipe: Recipe, *, seconds: float = 0.001, slices: int = 1) -> Recipe:
-    """Take as long as there are examples, and take the gradient slice by slice."""
-
-    def gradient(training: Training, batch: Batch) -> torch.Tensor:
-        time.sleep(seconds * len(batch))
-        return torch.cat([recipe.gradient(training, batch[part]) for part in torch.arange(len(batch)).chunk(slices)])
 
     return recipe.wrap(gradient=gradient)
 
@@ -271,12 +183,6 @@ def idle(recipe: Recipe) -> Recipe:
 
 
 @effbench.technique(LEAF, **NOTE)
-def preparation(recipe: Recipe, *, seconds: float = 1.0) -> Recipe:
-    """Spend time before the first step."""
-    return recipe.at(0.0, lambda training: time.sleep(seconds))
-
-
-@effbench.technique(LEAF, **NOTE)
 def forgetful(recipe: Recipe, *, step: int = 1) -> Recipe:
     """Switch gradients off for good, which breaks whatever comes after in the same process."""
     return at_step(recipe, step, lambda training: torch.set_grad_enabled(False) and None)
@@ -332,35 +238,6 @@ def late_refusal(recipe: Recipe) -> Recipe:
     return recipe.wrap(model=refuse)
 
 
-@effbench.technique(LEAF, **NOTE)
-def busy(recipe: Recipe, *, seconds: float = 0.001) -> Recipe:
-    """Keep the processor busy in every step."""
-    return recipe.wrap(gradient=taking(recipe, lambda count: seconds))
-
-
-@effbench.technique(LEAF, **NOTE)
-def half_batches(recipe: Recipe) -> Recipe:
-    """Train on half a batch for half of the budget."""
-    return recipe.wrap(batch_size=lambda progress: 10 if progress < 0.5 else 20)
-
-
-@effbench.technique(LEAF, **NOTE)
-def upside_down(recipe: Recipe) -> Recipe:
-    """Take longer for half a batch than for a whole one, as only a disturbed machine makes it seem."""
-    slower = taking(recipe, lambda count: 0.001 if count == 20 else 0.02)
-    return recipe.wrap(gradient=slower, batch_size=lambda progress: 10 if progress < 0.5 else 20)
-
-
-def taking(recipe: Recipe, seconds):
-    def gradient(training: Training, batch: Batch) -> torch.Tensor:
-        until = time.process_time() + seconds(len(batch))
-        while time.process_time() < until:
-            pass
-        return recipe.gradient(training, batch)
-
-    return gradient
-
-
 @effbench.technique("system_centric/model", **NOTE)
 def pair(recipe: Recipe, *, fate: str = "", step: int = 3, seconds: float = 0.0) -> Recipe:
     """Train in two processes; rank 1 may raise, be killed, or hang."""
@@ -383,11 +260,6 @@ def pair(recipe: Recipe, *, fate: str = "", step: int = 3, seconds: float = 0.0)
         return losses
 
     return recipe.swap(processes=2).wrap(loader=loader, gradient=gradient)
-
-
-@effbench.hookimpl
-def effbench_workloads() -> list[Workload]:
-    return [workload("toy"), workload("judged_slowly", slow_evaluate), workload("judged_strangely", strange_evaluate)]
 
 
 @effbench.hookimpl
