@@ -16,7 +16,7 @@ IGNORED = -100  # a target that does not count
 
 
 def shuffled(training: Training) -> Iterator[Tensor]:
-    """Yield every position once, in a new random order in every epoch, without end.
+    """Yield every position once, (N,) of N examples, in a new random order in every epoch, without end.
 
     Each epoch has a generator of its own, so that it is the same whatever else was drawn from `training.order`: masks
     for batches of another size, say.

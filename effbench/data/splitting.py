@@ -57,7 +57,7 @@ def hold_out(pieces: Sequence[str], *, validation: int, test: int, chunks: int) 
 
 
 def pack(inputs: NDArray[Any], targets: NDArray[Any], positions: Mapping[str, Positions]) -> dict[str, NDArray[Any]]:
-    """Return the arrays `<split>_inputs` and `<split>_targets` of each split."""
+    """Return the arrays `<split>_inputs` (N, ...) and `<split>_targets` (N, ...) of each split."""
     return {
         f"{split}_{part}": whole[chosen]
         for split, chosen in positions.items()

@@ -34,7 +34,7 @@ def average_model(model: nn.Module, group: Group) -> nn.Module:
 
 
 def joined(tensors: Sequence[Tensor]) -> Tensor:
-    """Return a copy of tensors of one type as one vector."""
+    """Return a copy of tensors of one type as one vector, (n,)."""
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
 
 

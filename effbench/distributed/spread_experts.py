@@ -114,7 +114,7 @@ class Spread:
         return torch.zeros_like(tokens).index_add(0, order, (answers * weights[:, None]).to(tokens.dtype))
 
     def answer(self, came: Tensor, here: Sequence[int], counts: Sequence[Sequence[int]]) -> Tensor:
-        """Return what the experts here say of the tokens that came, in the same order.
+        """Return what the experts here say of the tokens that came, (arriving, C), in the same order.
 
         counts: how many came from each process for each expert; they are in this order.
         """
@@ -134,13 +134,13 @@ class Exchanged(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, axis: Axis, leaving: Sequence[int], arriving: Sequence[int]) -> Tensor:
-        """Return the rows that arrive, those of each process after those of the one before."""
+        """Return the rows that arrive, (arriving, C), those of each process after those of the one before."""
         ctx.axis, ctx.leaving, ctx.arriving = axis, leaving, arriving
         return all_to_all(x, axis, leaving, arriving)
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None, None, None]:
-        """Return the slopes of the rows that left."""
+        """Return the slopes of the rows that left, (leaving, C)."""
         return all_to_all(slope, ctx.axis, ctx.arriving, ctx.leaving), None, None, None
 
 

@@ -56,7 +56,7 @@ class Experts(nn.Module):
         self.last = nn.ModuleList([layer.last, *(redrawn(layer.last) for _ in range(experts - 1))])
 
     def shortcut(self, x: Tensor) -> Tensor:
-        """Return `x` as it is."""
+        """Return `x` as it is, (B, T, C)."""
         return x
 
     def residual(self, x: Tensor) -> Tensor:
@@ -79,7 +79,7 @@ class Experts(nn.Module):
         return said
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add the branch to `x`."""
+        """Add the branch to `x`, (B, T, C)."""
         return x + self.residual(x)
 
 

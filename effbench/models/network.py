@@ -23,7 +23,7 @@ class Network(nn.Module):
         self.head = head
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the logits of `inputs`."""
+        """Return the logits of `inputs`, (B, C) or (B, T, V)."""
         features: Tensor = self.embed(inputs)
         for block in self.blocks:
             features = block(features)
@@ -44,7 +44,7 @@ class Residual(Protocol):
         """Return `x`, brought to the shape of the branch where that differs."""
 
     def residual(self, x: Tensor) -> Tensor:
-        """Return what the branch adds."""
+        """Return what the branch adds, in the shape of `shortcut(x)`."""
 
 
 def residuals(model: nn.Module) -> dict[str, Residual]:
@@ -60,7 +60,7 @@ class Mean(nn.Module):
         self.dimensions = dimensions
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the mean of `x`."""
+        """Return the mean of `x`, (B, C)."""
         return x.mean(self.dimensions)
 
     def extra_repr(self) -> str:

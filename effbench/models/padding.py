@@ -170,6 +170,6 @@ class MeanOfText(nn.Module):
     lengths: Tensor
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the mean of `x` over its first tokens."""
+        """Return the mean of `x` over its first tokens; (B, T, C) -> (B, C)."""
         there = torch.arange(x.shape[1], device=x.device) < self.lengths[:, None]
         return (x * there[..., None]).sum(1) / self.lengths[:, None]

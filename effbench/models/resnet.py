@@ -41,7 +41,7 @@ class ResidualBlock(nn.Module):
         return convolved
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add the branch to the shortcut."""
+        """Add the branch to the shortcut; (B, C, H, W) -> (B, width, H / stride, W / stride)."""
         return self.shortcut(x) + self.residual(x)
 
 

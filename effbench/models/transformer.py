@@ -50,7 +50,7 @@ class Attention(nn.Module):
         self.last = nn.Linear(width, width)
 
     def shortcut(self, x: Tensor) -> Tensor:
-        """Return `x` as it is."""
+        """Return `x` as it is, (B, T, C)."""
         return x
 
     def residual(self, x: Tensor) -> Tensor:
@@ -60,7 +60,7 @@ class Attention(nn.Module):
         return mixed
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add the branch to `x`."""
+        """Add the branch to `x`, (B, T, C)."""
         return x + self.residual(x)
 
 
@@ -75,7 +75,7 @@ class FeedForward(nn.Module):
         self.last = nn.Linear(hidden, width)
 
     def shortcut(self, x: Tensor) -> Tensor:
-        """Return `x` as it is."""
+        """Return `x` as it is, (B, T, C)."""
         return x
 
     def residual(self, x: Tensor) -> Tensor:
@@ -84,7 +84,7 @@ class FeedForward(nn.Module):
         return transformed
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add the branch to `x`."""
+        """Add the branch to `x`, (B, T, C)."""
         return x + self.residual(x)
 
 
@@ -116,7 +116,7 @@ class TokenEmbedding(nn.Module):
         self.norm = nn.LayerNorm(width) if norm else nn.Identity()
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Embed token ids.
+        """Embed token ids; (B, T) -> (B, T, C).
 
         Raises:
             ValueError: there are more tokens than positions.

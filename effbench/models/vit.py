@@ -24,7 +24,7 @@ class PatchEmbedding(nn.Module):
         self.positions = nn.Parameter(torch.empty((resolution // patch) ** 2, width))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Cut images of the model's own resolution into patches and embed them."""
+        """Cut images of the model's own resolution into patches and embed them; (B, C, H, W) -> (B, T, width)."""
         embedded: Tensor = self.patches(images).flatten(2).transpose(1, 2) + self.positions
         return embedded
 

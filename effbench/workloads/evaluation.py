@@ -52,7 +52,7 @@ def score(model: nn.Module, examples: Examples) -> tuple[int, float, int]:
 
 
 def batches(examples: Examples, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield inputs and targets of every example once, in order, on the device."""
+    """Yield inputs (B, ...) and targets (B, ...) of every example once, in order, on the device."""
     for start in range(0, len(examples), BATCH):
         chosen = slice(start, start + BATCH)
         yield examples.inputs[chosen].to(device), examples.targets[chosen].to(device)
