@@ -73,6 +73,36 @@ def test_corrected_intervals_exclude_zero_in_at_most_5_of_100_tables_of_copies(s
     assert wrong / tables <= 0.05 + 2 * (0.05 * 0.95 / tables) ** 0.5
 
 
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+@pytest.mark.parametrize("right", [0.9, 0.97])
+def test_coarse_accuracies_are_told_apart_no_more_often_than_others(right, seeds):
+    """Of 360 examples, on half of which both sets do the same: differences move in steps, and some are equal."""
+    dice = np.random.default_rng(seeds)
+    tables, wrong = 4000, 0
+    for _ in range(tables):
+        same, ours, theirs = dice.binomial(180, right, (3, seeds)) / 360
+        ((found, _),) = corrected([paired(dict(enumerate(same + ours)), dict(enumerate(same + theirs)))])
+        wrong += found.low is not None and not found.low <= 0.0 <= found.high
+    assert wrong / tables <= 0.05 + 2 * (0.05 * 0.95 / tables) ** 0.5
+
+
+@pytest.mark.parametrize(("sets", "effect"), [(1, 0.02), (4, 0.02), (10, 0.1)])
+def test_each_interval_of_a_table_covers_its_truth_and_all_of_them_nearly_as_often(sets, effect):
+    """Sets share one baseline, and the luck of a seed. Holm's intervals promise the first, and not quite the second."""
+    dice = np.random.default_rng(sets)
+    tables, each_covers, all_cover = 1000, 0, 0
+    truth = [effect * (-1) ** number for number in range(sets)]
+    for _ in range(tables):
+        luck = dice.normal(0.8, 0.02, 5)
+        usual = dict(enumerate(luck + dice.normal(0.0, 0.01, 5)))
+        ours = [dict(enumerate(luck + gain + dice.normal(0.0, 0.01, 5))) for gain in truth]
+        found = corrected([paired(one, usual) for one in ours])
+        covers = [one.low <= gain <= one.high for (one, _), gain in zip(found, truth, strict=True)]
+        each_covers, all_cover = each_covers + sum(covers), all_cover + all(covers)
+    assert each_covers / (sets * tables) >= 0.95 - 2 * (0.05 * 0.95 / tables) ** 0.5
+    assert all_cover / tables >= 0.91
+
+
 @pytest.mark.parametrize(("sets", "seeds"), [(1, 3), (4, 5)])
 def test_the_baseline_against_itself_is_better_or_worse_in_at_most_5_of_100_tables(sets, seeds):
     dice = np.random.default_rng(sets)

@@ -57,8 +57,8 @@ def interactions(comparison: Comparison, techniques: Iterable[str] = ()) -> Inte
 
     For each seed, the effects are the least squares of the metric on the signs of the factors (Box, Hunter and Hunter,
     Statistics for Experimenters, 2nd ed., chapters 5 and 6); the interval of an effect is Student's t over the seeds,
-    which are blocks. Sets that are missing on a seed (refused, broken) take the seed away from the fit where effects
-    could no longer be told apart.
+    which are blocks. A seed that a set of the design lacks (refused, broken) is left out, and so is a set without any;
+    what can then no longer be told apart is an alias. Interactions of three techniques and more are taken as none.
     """
     import numpy as np
 
