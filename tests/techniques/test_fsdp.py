@@ -12,7 +12,7 @@ from effbench_techniques.optimization_centric.averaged_weights.ema import ema
 from effbench_techniques.system_centric.model.activation_checkpointing import activation_checkpointing
 from effbench_techniques.system_centric.model.ddp import ddp
 from effbench_techniques.system_centric.model.fsdp import fsdp
-from ranks import distance, evaluated, on_all_ranks
+from ranks import counted, distance, evaluated, on_all_ranks
 from toy import run, same, tokens, vectors
 
 KNOWN = {
@@ -66,6 +66,13 @@ def test_each_process_keeps_its_share_of_weights_and_optimizer_state() -> None:
     assert (one[2], other[2]) == (one[0], other[0])
     assert one[3]
     assert other[3]
+
+
+def test_each_block_is_gathered_when_it_is_its_turn_forward_and_backward_and_the_rest_once() -> None:
+    steps, blocks = 3, 2
+    for sent in counted(fsdp.apply(tokens(), {}), steps):
+        assert sent["all_gather"].calls == steps * (2 * blocks + 1)
+        assert sent["reduce_scatter"].calls == steps * (blocks + 1)
 
 
 def test_the_evaluated_model_is_whole_on_every_rank() -> None:
