@@ -88,6 +88,7 @@ WITHOUT_TORCH = {
     "collecting",
     *("errors", "budget", "records", "store", "hookspecs", "analysis", "report", "toml", "sets", "taxonomy"),
     "discovery",
+    "planned",
 }
 
 
