@@ -42,6 +42,7 @@ _LOOKS_ONLY = {
     "messages.py",
     "observers.py",
     "outcomes.py",
+    "planned.py",
     "planning.py",
     "plugins.py",
     "prices.py",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from effbench.analysis.explain import explain
+from effbench.analysis.explain import Missing, explain
 from effbench.analysis.merging import mismatches
 from record_factory import curve, record, several
 
@@ -39,14 +39,32 @@ def test_versions_machine_and_code_are_told():
             versions={"effbench": "0.1.0", "torch": "2.9.1"},
             environment={"processor": "Other CPU", "cores": 8, "system": "Linux x86_64", "device": "cpu"},
             threads=2,
-            identity={"code of the workload": "abcd"},
         ),
     )
     assert changed(found) == {
         "machine": ("Test CPU, 2 cores, Linux x86_64", "Other CPU, 8 cores, Linux x86_64"),
         "threads of a trial": ("1", "2"),
         "torch": ("2.13.0", "2.9.1"),
-        "code of the workload": ("none", "abcd"),
+    }
+
+
+def test_code_and_data_that_both_have_are_compared_by_workload():
+    def made(workload, data, **code):
+        parts = {f"code of {name}": value for name, value in code.items()}
+        facts = {
+            "harness": "1234567890",
+            "code of the workload": f"{workload} code",
+            "data": data,
+            "threads": "1",
+            **parts,
+        }
+        return record("ema", workload=workload, key=workload, identity=facts)
+
+    first = [made("digits_mlp", "d" * 16, ema="e" * 16, sam="s" * 16), made("mnist1d_cnn", "m" * 16, ema="e" * 16)]
+    second = [made("digits_mlp", "D" * 16, ema="E" * 16), made("kjv_gpt", "k" * 16)]
+    assert changed(explain(first, second)) == {
+        "code of ema": ("eeeeeeee", "EEEEEEEE"),
+        "data of digits_mlp": ("dddddddd", "DDDDDDDD"),
     }
 
 
@@ -68,6 +86,18 @@ def test_step_times_are_compared_line_by_line():
     assert ratios["update"] == pytest.approx(1.0)
     seconds = {line.line: (line.first_seconds, line.second_seconds) for line in found.lines}
     assert seconds["forward_backward"] == (pytest.approx(4.0 / 400), pytest.approx(8.0 / 400))
+    assert seconds["setup"] == (pytest.approx(0.4), pytest.approx(0.4))  # of a run: it does not grow with the steps
+    assert [line.of_a_step for line in found.lines] == [True, True, True, False, False]
+    assert [line.line for line in found.lines] == ["data", "forward_backward", "update", "setup", "whole run"]
+
+
+def test_the_ratio_of_times_is_that_of_the_times_beside_it():
+    first, second = several("", [0.8, 0.9, 0.85]), several("", [0.8, 0.9, 0.85])
+    for each, seconds in zip((*first, *second), (1.0, 2.0, 4.0, 2.0, 8.0, 4.0), strict=True):
+        each.ledger = {"data": seconds}
+    line = explain(first, second).lines[0]
+    assert line.ratio.mean == pytest.approx(2.0)
+    assert (400 * line.first_seconds, 400 * line.second_seconds) == (pytest.approx(2.0), pytest.approx(4.0))
 
 
 def test_where_runs_of_one_seed_part_is_found():
@@ -91,12 +121,18 @@ def test_runs_that_part_after_the_last_common_look_are_told_too():
 
 
 def test_what_only_one_has_is_named():
-    found = explain(RUNS, several("", [0.8]) + several("sam", [0.9]))
+    never = record("lion", status="not_started")
+    found = explain([*RUNS, never], several("", [0.8]) + several("sam", [0.9]))
     assert found.only_first == (
-        "mnist1d_cnn, baseline, 5s reference: seeds 1",
-        "mnist1d_cnn, ema, 5s reference: seeds 0, 1",
+        Missing("mnist1d_cnn", "5s reference", "baseline", (1,)),
+        Missing("mnist1d_cnn", "5s reference", "ema", (0, 1)),
     )
-    assert found.only_second == ("mnist1d_cnn, sam, 5s reference: seeds 0",)
+    assert found.only_second == (Missing("mnist1d_cnn", "5s reference", "sam", (0,)),)
+
+
+def test_what_became_of_a_run_without_a_result_is_told():
+    (parting,) = explain([record()], [record(status="no_steps")]).partings
+    assert (parting.first_status, parting.second_status) == ("ok", "no_steps")
 
 
 # --- apples and pears ---------------------------------------------------------------------------------------------

@@ -62,14 +62,18 @@ def test_differences_of_folders_are_explained(capsys: pytest.CaptureFixture[str]
     folder("one", STUDY)
     folder("two", several("", [0.80, 0.82, 0.85], versions={"effbench": "0.1.0", "torch": "2.9.1"}))
     text = shown(capsys, "explain", "one", "two")
-    assert text.startswith("3 trials in common: 2 with equal results, 1 with others\n")
-    assert "  mnist1d_cnn, ema, 5s reference: seeds 0, 1, 2\n" in text
+    assert text.startswith(
+        "first   one\nsecond  two\n\n3 trials in common: 2 with the same results bit by bit, 1 with others\n"
+    )
+    assert "  workload     budget        seeds  techniques\n  mnist1d_cnn  5s reference  0-2    ema\n" in text
     assert "  torch  2.13.0  2.9.1\n" in text
-    assert "mnist1d_cnn  baseline    5s reference  2     up to 80  0.8100 / 0.8500" in text
+    assert "  mnist1d_cnn  forward and backward   10.0 ms a step  10.0 ms a step  1.00 " in text
+    assert "  mnist1d_cnn  set-up                 400 ms a run    400 ms a run    1.00 " in text
+    assert "  mnist1d_cnn  baseline    5s reference  2     before step 80  0.8100  0.8500\n" in text
     found = json.loads(shown(capsys, "explain", "one", "two", "--json"))
     assert (found["common"], found["partings"][0]["seed"]) == (3, 2)
     same = shown(capsys, "explain", "one", "one")
-    assert "Versions, code, machine, threads and prices are the same." in same
+    assert "Versions, code, data, machine, threads and prices are the same." in same
     assert "part" not in same
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from effbench.analysis.caveats import machine, version_of
+from effbench.analysis.costs import ON_THE_CLOCK
 from effbench.analysis.ratios import Ratio, geometric_mean
 from effbench.records import Record, canonical
+
+_FINGERPRINT = 8  # digits of a hash that a person compares
 
 Key = tuple[str, str, str, int]  # workload, set, budget, seed
 
@@ -23,14 +26,25 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class LineRatio:
-    """Seconds a step of one line of the ledger: those of the second over those of the first."""
+class Missing:
+    """Trials of one set that one of the two has, and the other has not."""
 
     workload: str
-    line: str  # "data", "forward_backward", ..., or "all on the clock"
+    budget: str
+    label: str
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LineRatio:
+    """Seconds of one line of the ledger: those of the second over those of the first, by geometric means."""
+
+    workload: str
+    line: str  # "data", "forward_backward", ..., or "whole run"
     ratio: Ratio  # over the runs that both have
-    first_seconds: float  # of a step, on average
+    first_seconds: float
     second_seconds: float
+    of_a_step: bool  # else of a run, for what is off the clock, and does not grow with the steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +65,8 @@ class Parting:
     second_value: float | None
     first_final: float | None  # of the headline metric on test
     second_final: float | None
+    first_status: str
+    second_status: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +74,8 @@ class Explanation:
     """All that tells two sets of results apart."""
 
     common: int  # trials that both have
-    only_first: tuple[str, ...]  # what one has and the other has not: "mnist1d_cnn, ema, 5s reference"
-    only_second: tuple[str, ...]
+    only_first: tuple[Missing, ...]
+    only_second: tuple[Missing, ...]
     changes: tuple[Change, ...]
     lines: tuple[LineRatio, ...]
     partings: tuple[Parting, ...]
@@ -72,15 +88,15 @@ class Explanation:
 
 
 def explain(first: Iterable[Record], second: Iterable[Record]) -> Explanation:
-    """Compare two sets of results, trial by trial: same workload, set, budget and seed."""
+    """Compare two sets of results, trial by trial: same workload, set, budget and seed. What never ran is not there."""
     ours, theirs = _by_key(first), _by_key(second)
     common = [key for key in ours if key in theirs]
     pairs = [(ours[key], theirs[key]) for key in common]
     partings = [parting for one, other in pairs if (parting := _parting(one, other)) is not None]
     return Explanation(
         common=len(common),
-        only_first=_named(ours[key] for key in ours if key not in theirs),
-        only_second=_named(theirs[key] for key in theirs if key not in ours),
+        only_first=_missing(ours[key] for key in ours if key not in theirs),
+        only_second=_missing(theirs[key] for key in theirs if key not in ours),
         changes=tuple(_changes([*ours.values()], [*theirs.values()])),
         lines=tuple(_line_ratios(pairs)),
         partings=tuple(partings),
@@ -89,14 +105,15 @@ def explain(first: Iterable[Record], second: Iterable[Record]) -> Explanation:
 
 
 def _by_key(records: Iterable[Record]) -> dict[Key, Record]:
-    return {(r.workload, canonical(r.techniques), r.budget, r.seed): r for r in records}
+    ran = [record for record in records if record.status != "not_started"]
+    return {(r.workload, canonical(r.techniques), r.budget, r.seed): r for r in ran}
 
 
-def _named(records: Iterable[Record]) -> tuple[str, ...]:
-    seeds: dict[str, list[int]] = {}
+def _missing(records: Iterable[Record]) -> tuple[Missing, ...]:
+    seeds: dict[tuple[str, str, str], list[int]] = {}
     for record in records:
-        seeds.setdefault(f"{record.workload}, {record.label}, {record.budget}", []).append(record.seed)
-    return tuple(f"{name}: seeds {', '.join(map(str, sorted(found)))}" for name, found in seeds.items())
+        seeds.setdefault((record.workload, record.budget, record.label), []).append(record.seed)
+    return tuple(Missing(*cell, tuple(sorted(found))) for cell, found in seeds.items())
 
 
 #: fact -> how a record tells it.
@@ -114,25 +131,35 @@ def _changes(first: Sequence[Record], second: Sequence[Record]) -> Iterable[Chan
     facts = dict(_FACTS)
     for package in sorted({name for record in (*first, *second) for name in record.versions}):
         facts[package] = version_of(package)
-    for part in sorted({name for record in (*first, *second) for name in record.identity if _is_code(name)}):
-        facts[part] = _identity_of(part)
     for what, read in facts.items():
         ours, theirs = _values(first, read), _values(second, read)
         if ours != theirs:
             yield Change(what, ", ".join(ours) or "none", ", ".join(theirs) or "none")
+    for what, (mine, other) in _fingerprints(first, second).items():
+        if mine != other:
+            yield Change(what, ", ".join(sorted(mine)), ", ".join(sorted(other)))
     yield from _prices(first, second)
 
 
-def _identity_of(part: str) -> Callable[[Record], str]:
-    return lambda record: record.identity.get(part, "")
-
-
-def _is_code(part: str) -> bool:
-    return part in {"data", "harness"} or part.startswith("code of")
-
-
 def _values(records: Iterable[Record], read: Callable[[Record], str]) -> list[str]:
-    return sorted({value for record in records if record.status != "not_started" and (value := read(record))})
+    return sorted({value for record in records if (value := read(record))})
+
+
+def _fingerprints(first: Iterable[Record], second: Iterable[Record]) -> dict[str, tuple[set[str], set[str]]]:
+    """Return the fingerprints of all code and data that both have."""
+    ours, theirs = _by_part(first), _by_part(second)
+    return {part: (ours[part], theirs[part]) for part in sorted(ours) if part in theirs}
+
+
+def _by_part(records: Iterable[Record]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for record in records:
+        names = {"harness": "code of effbench itself", "data": f"data of {record.workload}"}
+        names["code of the workload"] = f"code of {record.workload}"
+        for part, value in record.identity.items():
+            if value and (part in names or part.startswith("code of ")):
+                found.setdefault(names.get(part, part), set()).add(value[:_FINGERPRINT])
+    return found
 
 
 def _prices(first: Iterable[Record], second: Iterable[Record]) -> Iterable[Change]:
@@ -153,23 +180,24 @@ def _price_of(records: Iterable[Record]) -> dict[tuple[str, str], str]:
 
 
 def _line_ratios(pairs: Sequence[tuple[Record, Record]]) -> Iterable[LineRatio]:
-    by_workload: dict[str, list[tuple[Mapping[str, float], Mapping[str, float]]]] = {}
+    by_workload: dict[str, list[tuple[dict[str, float], dict[str, float]]]] = {}
     for one, other in pairs:
         if one.status == other.status == "ok" and one.steps and other.steps:
-            by_workload.setdefault(one.workload, []).append((_a_step(one), _a_step(other)))
-    for workload, steps in by_workload.items():
-        for line in dict.fromkeys(line for one, _ in steps for line in one):
-            both = [(one[line], other.get(line, 0.0)) for one, other in steps if one[line] > 0.0]
-            ratios = [b / a for a, b in both if b > 0.0]
-            if ratios:
-                means = [math.fsum(side) / len(both) for side in zip(*both, strict=True)]
-                yield LineRatio(workload, line, geometric_mean(ratios), *means)
+            by_workload.setdefault(one.workload, []).append((_seconds(one), _seconds(other)))
+    for workload, found in by_workload.items():
+        for line in dict.fromkeys(line for one, _ in found for line in one):
+            both = [(a, b) for one, other in found if (a := one[line]) > 0.0 and (b := other.get(line, 0.0)) > 0.0]
+            if both:
+                ours, theirs = (geometric_mean(side).mean or 0.0 for side in zip(*both, strict=True))
+                ratio = geometric_mean([b / a for a, b in both])
+                yield LineRatio(workload, line, ratio, ours, theirs, of_a_step=line in ON_THE_CLOCK)
 
 
-def _a_step(record: Record) -> dict[str, float]:
-    """Return the seconds of one step, line by line; off the clock, those of the run, which steps do not share."""
-    found = {line: seconds / record.steps for line, seconds in record.ledger.items()}
-    return {**found, "the whole run": record.wall_seconds / record.steps}
+def _seconds(record: Record) -> dict[str, float]:
+    """Return the seconds of a run line by line; of one step, where the line is on the clock. These come first."""
+    paid = {line: record.ledger[line] / record.steps for line in ON_THE_CLOCK if line in record.ledger}
+    rest = {line: seconds for line, seconds in record.ledger.items() if line not in paid}
+    return {**paid, **rest, "whole run": record.wall_seconds}
 
 
 def _parting(one: Record, other: Record) -> Parting | None:
@@ -184,8 +212,20 @@ def _parting(one: Record, other: Record) -> Parting | None:
         since = step
     if where is None and _is_same(*finals) and one.steps == other.steps and one.status == other.status:
         return None
-    values = (ours[where], theirs[where]) if where is not None else (None, None)
-    return Parting(one.workload, one.label, one.budget, one.seed, since, where, *values, *finals)
+    return Parting(
+        workload=one.workload,
+        label=one.label,
+        budget=one.budget,
+        seed=one.seed,
+        since=since,
+        step=where,
+        first_value=None if where is None else ours[where],
+        second_value=None if where is None else theirs[where],
+        first_final=finals[0],
+        second_final=finals[1],
+        first_status=one.status,
+        second_status=other.status,
+    )
 
 
 def _is_same(one: float | None, other: float | None) -> bool:
