@@ -126,7 +126,7 @@ def test_a_link_opens_the_technique_with_all_its_records(opened, records):
 
 def test_legends_hide_lines_and_curves_change_their_axis(opened):
     panel = opened.locator("#curves .when-share figure").first
-    line = panel.locator("path.line.s0")
+    line = panel.locator("> svg path.line.s0")
     assert line.is_visible()
     button = panel.get_by_role("button").first
     button.click()

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from effbench.errors import EffbenchError, UnknownName
-from effbench.report.figures.figure import Axis, Chart, Figure, Forest, Stacks
+from effbench.report.figures import labels
+from effbench.report.figures.figure import Axis, Chart, Dot, Figure, Forest, Stacks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +17,10 @@ ENDINGS = (".pdf", ".svg", ".png")
 
 #: After Okabe and Ito, jfly.uni-koeln.de/color; the baseline's first. Dashes tell lines apart without colour.
 COLOURS = ("#3b424a", "#0072b2", "#d55e00", "#009e73", "#b5589a", "#b58400", "#3f51b5", "#6b4f3a", "#8a939d")
-DASHES: tuple[Any, ...] = ((0, (5, 2)), "-", (0, (6, 1.5)), (0, (3, 1)), (0, (1, 1)), (0, (6, 1, 1, 1)), "-", "-", "-")
+DASHES: tuple[Any, ...] = (
+    *("-", "-", (0, (5, 2)), (0, (2.5, 2)), (0, (0.1, 2)), (0, (6, 2, 0.1, 2)), (0, (4, 2, 0.1, 2, 0.1, 2))),
+    *((0, (1.5, 2.5)), "-"),
+)
 VERDICTS = {
     "better": ("#00735a", "^"),
     "worse": ("#b84300", "v"),
@@ -38,6 +42,7 @@ _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "effbench",  # the same records give the same file
     "text.parse_math": False,  # a name with dollar signs is a name
 }
+_SMALL, _CHARACTER = 6.0, 3.5  # points of the names of dots, and the width of one of their characters, roughly
 _WIDTH = 3.4  # inches of a drawing: a column of most journals
 
 
@@ -69,13 +74,20 @@ def save(figures: Sequence[Figure], file: Path) -> None:
             place.remove()
         if isinstance(figures[0], Stacks):  # all have the same parts
             canvas.legend(*places.flat[0].get_legend_handles_labels(), ncols=3, loc="outside lower center")
+        canvas.draw_without_rendering()  # lays out the axes, which names are placed by
+        if any(isinstance(figure, Chart) and figure.dots for figure in figures):
+            canvas.set_layout_engine("none")
+            for place, figure in zip(places.flat, figures, strict=False):
+                _name_dots(figure.dots if isinstance(figure, Chart) else (), place)
         metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(file.suffix)
         canvas.savefig(file, dpi=300, metadata=metadata)
 
 
 def _height(figure: Figure) -> float:
     """Return the inches that a figure needs."""
-    return 2.6 if isinstance(figure, Chart) else 1.2 + 0.2 * len(figure.rows)
+    if isinstance(figure, Chart):
+        return 2.6 + 0.14 * -(-len(figure.lines) // 2)
+    return 1.2 + 0.2 * len(figure.rows)
 
 
 def draw(figure: Figure, place: Axes) -> None:
@@ -91,26 +103,82 @@ def draw(figure: Figure, place: Axes) -> None:
 
 def _chart(figure: Chart, place: Axes) -> None:
     for line in figure.lines:
-        look = {"color": COLOURS[line.slot], "linestyle": DASHES[line.slot], "linewidth": 1.4, "label": line.label}
-        place.plot(line.x, line.y, drawstyle="steps-post" if line.stepped else "default", **look)
+        wide = line.slot == 0  # the baseline's line is the widest, and lies below the others
+        look = {"color": COLOURS[line.slot], "linestyle": DASHES[line.slot], "dash_capstyle": "round"}
+        look |= {"linewidth": 2.6 if wide else 1.4, "alpha": 0.7 if wide else 1.0, "zorder": 2.0 if wide else 2.5}
+        style = "steps-post" if line.stepped else "default"
+        place.plot(line.x, line.y, drawstyle=style, label=line.label, **look)
         if line.low:
             place.fill_between(line.x, line.low, line.high, color=COLOURS[line.slot], alpha=0.14, linewidth=0)
     for dot in figure.dots:
-        spans = [
-            None if ends is None else [[at - ends[0]], [ends[1] - at]]
-            for at, ends in ((dot.x, dot.x_interval), (dot.y, dot.y_interval))
-        ]
-        place.errorbar(
-            dot.x, dot.y, xerr=spans[0], yerr=spans[1], fmt="o", markersize=4, color=COLOURS[dot.slot], linewidth=0.8
-        )
-        if dot.ringed:
-            place.annotate(dot.label, (dot.x, dot.y), xytext=(4, 4), textcoords="offset points", fontsize=6)
+        _dot(dot, place)
+    front = sorted((dot.x, dot.y) for dot in figure.dots if dot.ringed)
+    if len(front) > 1:
+        look = {"color": COLOURS[1], "linewidth": 0.7, "alpha": 0.4}
+        place.plot([x for x, _ in front], [y for _, y in front], drawstyle="steps-post", **look)
     if figure.level is not None:
         place.axhline(figure.level, color="#5d6670", linestyle=(0, (4, 3)), linewidth=0.9, label=figure.level_title)
     if figure.lines:
-        place.legend(ncols=2 if len(figure.lines) > 4 else 1)
+        place.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2), handlelength=2.8)
     _axis(figure.x, place, "x")
     _axis(figure.y, place, "y")
+
+
+def _dot(dot: Dot, place: Axes) -> None:
+    """Draw a point with its intervals; those that nothing beats stand out."""
+    spans = [
+        None if ends is None else [[at - ends[0]], [ends[1] - at]]
+        for at, ends in ((dot.x, dot.x_interval), (dot.y, dot.y_interval))
+    ]
+    named = dot.ringed or dot.slot == 0
+    _, _, lines = place.errorbar(
+        dot.x,
+        dot.y,
+        xerr=spans[0],
+        yerr=spans[1],
+        fmt="o",
+        color=COLOURS[dot.slot],
+        linewidth=0.8,
+        alpha=1.0 if named else 0.45,
+        markersize=4.0 if named else 2.5,
+        zorder=2.5 if named else 2.0,
+    )
+    for line in lines:
+        line.set_alpha(0.6 if named else 0.15)
+
+
+def _name_dots(dots: Sequence[Dot], place: Axes) -> None:
+    """Write the names of the points that stand out where they lie over nothing; the axes must be laid out by then."""
+    named = [dot for dot in dots if dot.ringed or dot.slot == 0]
+    others = [dot for dot in dots if not dot.ringed and dot.slot]
+    unit = place.figure.dpi / 72.0  # pixels a point
+
+    def at(dot: Dot) -> tuple[float, float]:
+        across, up = place.transData.transform((dot.x, dot.y))
+        return across / unit, -up / unit
+
+    box = place.get_window_extent()
+    field = (box.x0 / unit, -box.y1 / unit, box.x1 / unit, -box.y0 / unit)
+    sizes = [(_CHARACTER * len(dot.label), 1.3 * _SMALL) for dot in named]
+    points = [at(dot) for dot in named]
+    found = labels.place(points, sizes, [at(dot) for dot in others], field)
+    for dot, (across, down), label in zip(named, points, found, strict=True):
+        if label is not None:
+            left, top, right, bottom = label.box
+            offset = ((left if label.at_right else right) - across, down - (top + bottom) / 2)
+            line = {"arrowstyle": "-", "linewidth": 0.4, "color": "#5d6670", "shrinkA": 0, "shrinkB": 2}
+            place.annotate(
+                dot.label,
+                (dot.x, dot.y),
+                xytext=offset,
+                textcoords="offset points",
+                fontsize=_SMALL,
+                ha="left" if label.at_right else "right",
+                va="center",
+                arrowprops=line if label.leader else None,
+                bbox={"boxstyle": "square,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.75},
+                zorder=4,
+            )
 
 
 def _axis(axis: Axis, place: Axes, which: str) -> None:

@@ -1,16 +1,18 @@
-"""What techniques say of themselves, read from their source: nothing is run, and torch is not imported."""
+"""What techniques say of themselves: in their source, which is read and not run, or beside the records of a run."""
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib.metadata
 import importlib.util
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from effbench.discovery import GROUP
+from effbench.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,44 @@ def technique_sources(named: Iterable[str] = ()) -> dict[str, Source]:
         for source in read(file):
             found.setdefault(source.name, source)
     return found
+
+
+def said_in(folders: Iterable[str | Path]) -> dict[str, dict[str, str]]:
+    """Return what results folders keep of their techniques: name -> {"paper": ..., "claim": ..., "leaf": ...}."""
+    found: dict[str, dict[str, str]] = {}
+    for folder in folders:
+        kept = Store(folder).read_json("claims") if Path(folder).is_dir() else None
+        for name, facts in (kept or {}).items():
+            if isinstance(facts, dict):
+                found[name] = {key: value for key, value in facts.items() if isinstance(value, str)}
+    return found
+
+
+def with_said(sources: Mapping[str, Source], said: Mapping[str, Mapping[str, str]]) -> dict[str, Source]:
+    """Return all cards: those of sources, where what was kept of a run goes before what a source says by now.
+
+    said: what `said_in` returns; it has techniques too whose source is not on this machine.
+    """
+    found = dict(sources)
+    for name, facts in said.items():
+        known = found.get(name, Source(name, ""))
+        found[name] = dataclasses.replace(
+            known,
+            paper=facts.get("paper") or known.paper,
+            claim=facts.get("claim") or known.claim,
+            leaf=facts.get("leaf") or known.leaf,
+        )
+    return found
+
+
+def published(names: Iterable[str], folders: Iterable[str | Path]) -> dict[str, dict[str, str]]:
+    """Return what `said_in` does, and what installed packages say of those of the named techniques that it lacks."""
+    said = said_in(folders)
+    lacking = set(names) - set(said)
+    here = technique_sources() if lacking else {}
+    for name in lacking & set(here):
+        said[name] = {"paper": here[name].paper, "claim": here[name].claim, "leaf": here[name].leaf}
+    return said
 
 
 def _installed() -> Iterator[Path]:

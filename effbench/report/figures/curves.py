@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from effbench.analysis.comparison import Comparison, SetResult
 from effbench.analysis.costs import ON_THE_CLOCK
 from effbench.analysis.intervals import t_quantile
 from effbench.records import Record
-from effbench.report.figures.figure import Axis, Chart, Line
+from effbench.report.figures.figure import SLOTS, Axis, Chart, Line
 
 MOST = 5  # lines besides the baseline that the eye can tell apart
 _START = 0.2  # share of the budget before which curves may be cut off: the end is what compares
@@ -20,13 +20,19 @@ _START = 0.2  # share of the budget before which curves may be cut off: the end 
 Over = Literal["share", "time"]
 
 
-def curves(comparison: Comparison, over: Over = "share", labels: Sequence[str] | None = None) -> Chart:
+def curves(
+    comparison: Comparison,
+    over: Over = "share",
+    labels: Sequence[str] | None = None,
+    slots: Mapping[str, int] | None = None,
+) -> Chart:
     """Return the learning curves on validation of the baseline and of some sets.
 
     over: the share of the budget, or the seconds that a trial had trained by then, evaluation left out.
     labels: which sets; by default the best ones, as the table ranks them.
+    slots: label -> its colour, where several drawings agree on them; see `shared_slots`.
     """
-    chosen = _chosen(comparison, labels)
+    chosen = [((slots or {}).get(each.label, slot), each) for slot, each in _chosen(comparison, labels)]
     records = comparison.group.records
     metric = next((record.metric for record in records if record.metric), comparison.measure.name)
     target = next((record.target for record in records if record.target is not None), None)
@@ -43,6 +49,13 @@ def curves(comparison: Comparison, over: Over = "share", labels: Sequence[str] |
         level=target,
         level_title="target" if target is not None else "",
     )
+
+
+def shared_slots(comparisons: Sequence[Comparison]) -> dict[str, int]:
+    """Return the colour of each set that some drawing shows by default; nothing where there are too many for that."""
+    shown = [each.label for comparison in comparisons for _, each in _chosen(comparison, None) if not each.is_baseline]
+    labels = list(dict.fromkeys(shown))
+    return {label: slot for slot, label in enumerate(labels, start=1)} if len(labels) <= SLOTS else {}
 
 
 def _ending(title: str, lines: Sequence[Line], *, higher: bool) -> Axis:

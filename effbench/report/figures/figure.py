@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+SLOTS = 7  # colours, besides the baseline's, that the eye tells apart
+BETTER = "(better \N{RIGHTWARDS ARROW})"  # at the end of an axis's title, where further right is better
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:

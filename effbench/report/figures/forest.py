@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from effbench.analysis.comparison import Comparison, SetResult
 from effbench.report import numbers
-from effbench.report.figures.figure import Axis, Effect, Forest
+from effbench.report.figures.figure import BETTER, Axis, Effect, Forest
 
 MOST = 20  # rows of one forest
 
@@ -17,6 +17,7 @@ def forest(comparison: Comparison, most: int = MOST) -> Forest:
     measure, group = comparison.measure, comparison.group
     found = [each for each in comparison.results if each.difference is not None and each.difference.mean is not None]
     shown = found if len(found) <= most else [*found[: most - most // 3], *found[len(found) - most // 3 :]]
+    better = f" {BETTER}" if measure.higher_is_better is not None else ""
     percent = f"{100 * comparison.confidence:g} %"
     return Forest(
         title=f"{group.workload}, {group.budget}",
@@ -24,7 +25,7 @@ def forest(comparison: Comparison, most: int = MOST) -> Forest:
         "Further right is better."
         if measure.higher_is_better is not None
         else f"Difference of {measure.title} to the baseline, paired by seed, with its {percent} interval.",
-        x=Axis(f"Δ {measure.title} vs baseline", flipped=measure.higher_is_better is False),
+        x=Axis(f"Δ {measure.title} vs baseline{better}", flipped=measure.higher_is_better is False),
         rows=tuple(effect(each) for each in shown),
         left_out=len(found) - len(shown),
     )

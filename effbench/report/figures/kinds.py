@@ -10,11 +10,12 @@ from effbench.analysis.ladder import ladders
 from effbench.analysis.pareto import fronts
 from effbench.analysis.profiles import profiles as profiled
 from effbench.analysis.scores import scores as scored
-from effbench.report.figures.curves import curves
+from effbench.report.figures.curves import curves, shared_slots
 from effbench.report.figures.figure import Figure
 from effbench.report.figures.forest import forest
 from effbench.report.figures.interactions import interactions
 from effbench.report.figures.ladder import ladder
+from effbench.report.figures.ladder import shared_slots as ladder_slots
 from effbench.report.figures.ledger import ledger
 from effbench.report.figures.pareto import pareto
 from effbench.report.figures.profiles import profiles
@@ -26,7 +27,8 @@ def _forest(found: Sequence[Comparison]) -> list[Figure]:
 
 
 def _curves(found: Sequence[Comparison]) -> list[Figure]:
-    return [figure for each in found if (figure := curves(each)).lines]
+    slots = shared_slots(found)
+    return [figure for each in found if (figure := curves(each, slots=slots)).lines]
 
 
 def _ledger(found: Sequence[Comparison]) -> list[Figure]:
@@ -38,7 +40,8 @@ def _ladder(found: Sequence[Comparison]) -> list[Figure]:
     every = ladders(found)
     for number, each in enumerate(every):
         by_workload.setdefault((each.workload, each.clock), []).append(number)
-    return [figure for several in by_workload.values() if (figure := ladder([every[i] for i in several])).lines]
+    slots = ladder_slots(every)
+    return [figure for several in by_workload.values() if (figure := ladder([every[i] for i in several], slots)).lines]
 
 
 def _pareto(found: Sequence[Comparison]) -> list[Figure]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from effbench.analysis.ladder import Ladder
-from effbench.report.figures.figure import Axis, Chart, Line
+from effbench.report.figures.figure import SLOTS, Axis, Chart, Line
+
+#: Clock -> its unit, where the two have not the same name.
+_UNITS = {"cpu": "CPU seconds", "reference": "reference-seconds"}
 
 MOST = 6  # lines: their bands lie over each other
 
 
-def ladder(found: Sequence[Ladder]) -> Chart:
-    """Return the ladders of one workload and clock; those that do best at the largest budget."""
+def ladder(found: Sequence[Ladder], slots: Mapping[str, int] | None = None) -> Chart:
+    """Return the ladders of one workload and clock; those that do best at the largest budget.
+
+    slots: label -> its colour, where several drawings agree on them; see `shared_slots`.
+    """
     first = found[0]
     others = [each for each in found if any(rung.difference is not None for rung in each.rungs)]
     flipped = first.higher_is_better is False
@@ -22,12 +28,18 @@ def ladder(found: Sequence[Ladder]) -> Chart:
         title=first.workload,
         about=f"Difference of {first.metric} to the baseline trained at the same budget, with its interval."
         + (" Upwards is better." if first.higher_is_better is not None else ""),
-        x=Axis(f"budget, {first.clock}", log=True, ticks=tuple(budgets)),
+        x=Axis(f"budget, {_UNITS.get(first.clock, first.clock)}", log=True, ticks=tuple(budgets)),
         y=Axis(f"Δ {first.metric}", flipped=flipped, signed=True),
-        lines=tuple(_line(each, slot) for slot, each in enumerate(shown, start=1)),
+        lines=tuple(_line(each, (slots or {}).get(each.label, slot)) for slot, each in enumerate(shown, start=1)),
         level=0.0,
         level_title="baseline",
     )
+
+
+def shared_slots(every: Sequence[Ladder]) -> dict[str, int]:
+    """Return the colour of each set in all ladders; nothing where there are more sets than colours."""
+    labels = list(dict.fromkeys(each.label for each in every))
+    return {label: slot for slot, label in enumerate(labels, start=1)} if len(labels) <= SLOTS else {}
 
 
 def _last(each: Ladder) -> float:

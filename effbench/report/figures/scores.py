@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from effbench.analysis.scores import Score
 from effbench.report import numbers
-from effbench.report.figures.figure import Axis, Effect, Forest
+from effbench.report.figures.figure import BETTER, Axis, Effect, Forest
 
 MOST = 20  # rows
 
@@ -20,7 +20,7 @@ def scores(found: Sequence[Score]) -> Forest:
         title=f"all workloads, {budget}" if budget else "all workloads",
         about="Geometric mean over the workloads of quality over the baseline's, less one, with its interval. "
         "It does not change when another set joins.",
-        x=Axis("quality over the baseline's, % more"),
+        x=Axis(f"quality over the baseline's, % more {BETTER}"),
         rows=tuple(map(_row, shown)),
         left_out=len(known) - len(shown),
     )

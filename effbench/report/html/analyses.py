@@ -24,6 +24,8 @@ from effbench.report.html import draw_chart, draw_rows
 from effbench.report.html.panel import Panel
 from effbench.report.words import counted
 
+_FEWEST_PROFILED = 3  # workloads; with fewer, a profile has two steps or none
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -50,7 +52,7 @@ def analyses(comparisons: Sequence[Comparison], main: Sequence[Comparison]) -> I
         yield _ladders(found)
     if part := _pareto(main):
         yield part
-    if len(main) > 1 and (part := _profiles(main)):
+    if len(main) >= _FEWEST_PROFILED and (part := _profiles(main)):
         yield part
     if part := _interactions(main):
         yield part
@@ -98,7 +100,8 @@ def _ladders(found: Sequence[Ladder]) -> Part:
     by_workload: dict[tuple[str, str], list[Ladder]] = {}
     for each in found:
         by_workload.setdefault((each.workload, each.clock), []).append(each)
-    figures = [climbed.ladder(several) for several in by_workload.values()]
+    slots = climbed.shared_slots(found)
+    figures = [climbed.ladder(several, slots) for several in by_workload.values()]
     sentences = [f"{each.workload}: {each.sentence}." for each in found if each.crossings]
     return Part(
         "ladder",
@@ -120,7 +123,7 @@ def _pareto(main: Sequence[Comparison]) -> Part | None:
         "Pareto",
         "Quality against cost",
         "Up is better, left is cheaper. Named sets are on the front: no other complete set is better in one and no "
-        "worse in the other. Crosses are 95 % intervals.",
+        "worse in the other; the stairs join them. Crosses are 95 % intervals; very wide ones are cut off.",
         tuple(chart_panel(pareto.pareto(front)) for front in found),
     )
 

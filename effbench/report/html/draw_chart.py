@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from effbench.report.figures.figure import Axis, Chart, Dot, Line
+from effbench.report.figures.figure import Axis, Chart, Line
 from effbench.report.figures.scales import Scale, scale, written
-from effbench.report.html.svg import drawing, element, path, shortened, text, tip
+from effbench.report.html import draw_dots
+from effbench.report.html.svg import drawing, element, path, text, tip
 from effbench.report.numbers import significant
 
 WIDTH, HEIGHT = 420, 270  # fits a phone without getting smaller than it can be read
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 12, 12, 40
-_LABEL = 9  # units of a character, roughly, for the width of tick labels
 
 
 def chart(figure: Chart, *, width: float = WIDTH, height: float = HEIGHT, tips: bool = True) -> Markup:
@@ -24,13 +24,16 @@ def chart(figure: Chart, *, width: float = WIDTH, height: float = HEIGHT, tips: 
     tips: say each point's numbers where the pointer rests on it; small multiples go without.
     """
     x, y = scales(figure, width, height)
+    upwards = sorted(figure.lines, key=lambda line: (line.slot != 0, -line.slot))  # the baseline's, wider, below all
     marks = [
         *_level(figure, x, y),
         *(band(line, x, y) for line in figure.lines if line.low),
-        *(mark for line in reversed(figure.lines) for mark in curve(line, x, y, tips=tips)),
-        *(mark for dot in figure.dots for mark in point(dot, x, y)),
+        *(mark for line in upwards for mark in curve(line, x, y, tips=tips)),
+        *draw_dots.dots(figure.dots, x, y),
     ]
-    parts = [*axes(figure.x, figure.y, x, y, width, height), _window(marks, figure, width, height)]
+    field = (_LEFT, _TOP - 4, width - _RIGHT, height - _BOTTOM)
+    words = draw_dots.names(figure.dots, x, y, field)
+    parts = [*axes(figure.x, figure.y, x, y, width, height), _window(marks, figure, width, height), *words]
     return drawing(parts, width, height, figure.title, figure.about)
 
 
@@ -89,7 +92,7 @@ def _level(figure: Chart, x: Scale, y: Scale) -> Iterator[str]:
     if figure.level is not None:
         at = y.at(figure.level)
         yield element("path", d=f"M{_LEFT} {at:g}H{max(x.start, x.end):g}", class_="level")
-        yield text(figure.level_title, _LEFT + 5, at - 4, class_="tick")
+        yield text(figure.level_title, _LEFT + 5, at - 4, class_="tick halo")
 
 
 def band(line: Line, x: Scale, y: Scale) -> str:
@@ -120,21 +123,3 @@ def _stairs(places: list[tuple[float, float]]) -> list[tuple[float, float]]:
 def _number(line: Line, i: int) -> str:
     value = significant(line.y[i], 4)
     return f"{value} [{significant(line.low[i], 4)}, {significant(line.high[i], 4)}]" if line.low else value
-
-
-def point(dot: Dot, x: Scale, y: Scale) -> Iterator[str]:
-    """Yield a point with its intervals as a cross, and its name beside it where it stands out."""
-    left, top = x.at(dot.x), y.at(dot.y)
-    if dot.x_interval:
-        low, high = map(x.at, dot.x_interval)
-        yield element("path", d=f"M{low:g} {top:g}H{high:g}", class_=f"whisker s{dot.slot}")
-    if dot.y_interval:
-        low, high = map(y.at, dot.y_interval)
-        yield element("path", d=f"M{left:g} {low:g}V{high:g}", class_=f"whisker s{dot.slot}")
-    words = f"{dot.label}: {significant(dot.x)}, {significant(dot.y, 4)}"
-    ring = " ringed" if dot.ringed else ""
-    yield element("circle", tip(words), cx=left, cy=top, r=5, class_=f"dot s{dot.slot}{ring}")
-    if dot.ringed or dot.slot == 0:
-        near_edge = left > max(x.start, x.end) - _LABEL * 12
-        side = "tick end" if near_edge else "tick"
-        yield text(shortened(dot.label, 24), left + (-9 if near_edge else 9), top - 6, class_=side)

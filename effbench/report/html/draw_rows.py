@@ -16,7 +16,7 @@ WIDTH = 420
 _ROW = 21  # units a row
 _TOP, _BOTTOM, _RIGHT = 8, 42, 12
 _CHARACTER = 6.3  # units of a character of a label, roughly
-_LONGEST = 24  # characters of a label; the rest is in the tip
+_LONGEST = 28  # characters of a label; the rest is in the tip
 
 #: Verdict -> the shape of its mark, so that colour says nothing that shape does not.
 SHAPES = {"better": "up", "worse": "down", "breaks": "cross", "no evidence": "round", "incomplete": "hollow"}
@@ -43,9 +43,20 @@ def _effect(row: Effect, y: float, left: float, x: Scale) -> Iterator[str]:
     inside = tip(f"{row.label}: {row.text}, {row.verdict}")
     if row.low is not None and row.high is not None:
         inside += element("path", d=f"M{x.within(row.low):g} {y:g}H{x.within(row.high):g}")
-    inside += shape(row.verdict, x.within(row.value), y)
+    inside += shape(row.verdict, x.within(row.value), y) + _beyond(row.value, x, y)
     inside += element("path", d=f"M{x.at(x.low):g} {y:g}H{x.at(x.high):g}", class_="catch")
     yield element("g", inside, class_=f"effect {name}")
+
+
+def _beyond(value: float, x: Scale, y: float) -> str:
+    """Return an arrow that says that a value lies beyond the edge on which it is drawn."""
+    at = x.within(value)
+    if x.low <= value <= x.high:
+        return ""
+    outwards = math.copysign(1.0, at - (x.start + x.end) / 2)
+    return element(
+        "path", d=f"M{at + 6 * outwards:g} {y - 3:g}l{3 * outwards:g} 3l{-3 * outwards:g} 3", class_="beyond"
+    )
 
 
 def shape(verdict: str, x: float, y: float) -> str:

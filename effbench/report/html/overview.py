@@ -30,6 +30,7 @@ class Line:
     """A set on all workloads."""
 
     label: str
+    techniques: tuple[str, ...]
     counts: tuple[tuple[str, int], ...]  # verdict -> on how many workloads
     cells: tuple[Cell, ...]
     score: int  # workloads where it is better, less those where it is worse or breaks
@@ -64,15 +65,15 @@ def amount(each: Comparison) -> float | None:
 
 def overview(comparisons: Sequence[Comparison]) -> list[Line]:
     """Return one line a set, those that help on most workloads first."""
-    keys = {key: each.label for found in comparisons for key, each in _by_key(found).items() if not each.is_baseline}
+    keys = {key: each for found in comparisons for key, each in _by_key(found).items() if not each.is_baseline}
     tables = [(_by_key(found), found) for found in comparisons]
     lines = []
-    for key, label in keys.items():
+    for key, each in keys.items():
         cells = [_cell(results[key], found) if key in results else Cell() for results, found in tables]
         counts = Counter(cell.verdict for cell in cells if cell.verdict)
         score = counts[Verdict.BETTER] - counts[Verdict.WORSE] - counts[Verdict.BREAKS]
         shown = tuple((verdict.value, counts[verdict]) for verdict in Verdict if counts[verdict])
-        lines.append(Line(label, shown, tuple(cells), score))
+        lines.append(Line(each.label, tuple(each.techniques), shown, tuple(cells), score))
     return sorted(lines, key=lambda line: (-line.score, -dict(line.counts).get("better", 0), line.label))
 
 

@@ -13,7 +13,7 @@ from effbench.analysis.comparison import Comparison, compare
 from effbench.analysis.noise import read_aa
 from effbench.records import Record
 from effbench.report.console import visible
-from effbench.report.figures.curves import Over, curves
+from effbench.report.figures.curves import Over, curves, shared_slots
 from effbench.report.figures.forest import forest
 from effbench.report.figures.ledger import ledger
 from effbench.report.html import draw_rows, overview, provenance, sections, summary
@@ -21,7 +21,8 @@ from effbench.report.html.analyses import analyses, chart_panel, forest_panel
 from effbench.report.html.panel import Panel
 from effbench.report.html.taxonomy_map import taxonomy_map
 from effbench.report.method import method
-from effbench.report.sources import Source
+from effbench.report.numbers import NOTHING
+from effbench.report.sources import Source, said_in, with_said
 from effbench.report.tables import tables_of
 from effbench.report.words import counted, listed
 
@@ -38,13 +39,14 @@ def report(
 
     sources: cards of techniques, by name.
     suites: the suites as they were run, as the results folders keep them.
-    folders: where the records are, for the commands that make the page again; A/A runs below them grey out noise.
+    folders: where the records are, for the commands that make the page again; A/A runs below them grey out noise, and
+        what they keep of papers and claims goes before what sources say.
     title: default: the names of the suites.
     """
     comparisons = compare(records, aa=read_aa(folders))
     main = overview.main_comparisons(comparisons)
     listing = len(records) <= sections.MOST_RECORDS
-    cards, where = sources or {}, provenance.environment(records)
+    cards, where = with_said(sources or {}, said_in(folders)), provenance.environment(records)
     parts = sections.sections(comparisons, main, cards, records=listing)
     names = list(dict.fromkeys(record.suite for record in records if record.suite))
     return (
@@ -85,9 +87,18 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
+    environment.filters["breakable"] = lambda name: Markup.escape(visible(name)).replace("_", Markup("_<wbr>"))
+    environment.filters["interval_below"] = _interval_below
     environment.filters["words"] = lambda text: text.replace("_", " ")
     environment.filters["slug"] = lambda text: text.replace(" ", "-") or "baseline"
     return environment
+
+
+def _interval_below(text: str, share: str = NOTHING) -> Markup:
+    """Return `1.2 [1.1, 1.3]` with the interval on a line of its own, and in how many per cent it is before that."""
+    head, bracket, interval = text.partition(" [")
+    first = head if share == NOTHING else f"{head} ({share})"
+    return Markup("{}<small>{}</small>").format(first, f"[{interval}") if bracket else Markup.escape(first)
 
 
 def _asset(name: str) -> Markup:
@@ -111,7 +122,8 @@ def _facts(
 
 
 def _curves(main: Sequence[Comparison], over: Over) -> list[Panel]:
-    figures = [curves(each, over) for each in main]
+    slots = shared_slots(main)
+    figures = [curves(each, over, slots=slots) for each in main]
     return [chart_panel(figure) for figure in figures if figure.lines]
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from effbench.analysis.comparison import Comparison, SetResult
+from effbench.analysis.verdicts import Verdict
 from effbench.records import Record
 from effbench.report import numbers
+from effbench.report.claim_cards import Card, claim_cards
 from effbench.report.console import visible
 from effbench.report.eta import duration
 from effbench.report.figures.curves import curves
@@ -25,31 +28,30 @@ Found = Sequence[tuple[Comparison, SetResult]]  # where a technique stands
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What was measured of one set on one workload."""
-
-    label: str
-    workload: str
-    budget: str
-    n: str
-    mean: str
-    difference: str
-    verdict: str
-    speed: str
-
-
-@dataclass(frozen=True, slots=True)
 class Section:
-    """All of a technique."""
+    """All of a technique, or of the baseline, which has no claims."""
 
     name: str
     anchor: str
     source: Source | None
-    measured: tuple[Measured, ...]
+    cards: tuple[Card, ...]
+    means: tuple[tuple[str, str, str], ...]  # of the baseline: workload, budget, what it reached
     pictures: tuple[tuple[str, Markup], ...]  # caption, curves
     trials: int  # how many are listed
     records: Markup  # lines of words between tabs, the first the heads: the page makes a table of them when asked
-    verdicts: tuple[str, ...]  # all that were given, without repetition
+    counts: tuple[tuple[str, int], ...]  # verdict -> how often it was given
+
+    @property
+    def two_tracks(self) -> bool:
+        """Whether a card says what the technique would be worth if its own work were free."""
+        return any(card.together != numbers.NOTHING for card in self.cards)
+
+    @property
+    def several(self) -> bool:
+        """Whether the cards are of several sets, so that each has to say of which."""
+        return len({card.claim.label for card in self.cards}) > 1 or any(
+            card.claim.label != self.name for card in self.cards
+        )
 
 
 def anchor(name: str, known: Sequence[str]) -> str:
@@ -66,25 +68,41 @@ def sections(
     records: whether to list the trials.
     """
     names = sorted({name for found in comparisons for each in found.results for name in each.techniques})
+    said = {each.name: {"paper": each.paper, "claim": each.claim, "leaf": each.leaf} for each in sources.values()}
     found: dict[str, list[tuple[Comparison, SetResult]]] = {name: [] for name in [BASELINE, *names]}
-    for comparison in comparisons:
+    cards: dict[str, list[Card]] = {name: [] for name in found}
+    for comparison, told in zip(comparisons, claim_cards(comparisons, said), strict=True):
         for each in sorted(comparison.results, key=lambda result: len(result.techniques)):
             for name in each.techniques or [BASELINE]:
                 found[name].append((comparison, each))
+        for card in sorted(told, key=lambda card: len(card.claim.techniques)):
+            for name in card.claim.techniques:
+                cards[name].append(card)
     return [
         Section(
             name,
             anchor(name, names),
             sources.get(name),
-            measured=tuple(_measured(*pair) for pair in pairs),
+            cards=tuple(cards[name]),
+            means=tuple(_mean(*pair) for pair in pairs) if name == BASELINE else (),
             pictures=() if name == BASELINE else tuple(_pictures(pairs, main)),
             trials=sum(len(each.records) for _, each in pairs) if records else 0,
             records=listing(record for _, each in pairs for record in each.records) if records else Markup(),
-            verdicts=tuple(dict.fromkeys(str(each.verdict) for _, each in pairs if each.verdict)),
+            counts=_counts(cards[name]),
         )
         for name, pairs in found.items()
         if pairs
     ]
+
+
+def _counts(cards: Sequence[Card]) -> tuple[tuple[str, int], ...]:
+    counts = Counter(card.claim.verdict for card in cards)
+    return tuple((verdict.value, counts[verdict]) for verdict in Verdict if counts[verdict])
+
+
+def _mean(comparison: Comparison, each: SetResult) -> tuple[str, str, str]:
+    reached = f"{numbers.mean(each.mean)} {comparison.measure.title}" if each.values else numbers.NOTHING
+    return comparison.group.workload, comparison.group.budget, reached
 
 
 def _pictures(found: Found, main: Sequence[Comparison]) -> Iterator[tuple[str, Markup]]:
@@ -96,20 +114,6 @@ def _pictures(found: Found, main: Sequence[Comparison]) -> Iterator[tuple[str, M
             yield f"{comparison.group.workload}, {comparison.group.budget}", chart(figure, tips=False)
 
 
-def _measured(comparison: Comparison, each: SetResult) -> Measured:
-    speed = f"{each.relative_speed:.2f}{numbers.TIMES}" if each.relative_speed is not None else ""
-    return Measured(
-        label=each.label,
-        workload=comparison.group.workload,
-        budget=comparison.group.budget,
-        n=f"{len(each.values)}/{each.planned}",
-        mean=f"{numbers.mean(each.mean)} {comparison.measure.title}" if each.values else numbers.NOTHING,
-        difference=numbers.difference(each.difference) if each.difference else numbers.NOTHING,
-        verdict=str(each.verdict or ""),
-        speed=speed,
-    )
-
-
 def listing(records: Iterable[Record]) -> Markup:
     """Return records as lines of words between tabs, numbers in full precision.
 
@@ -119,7 +123,10 @@ def listing(records: Iterable[Record]) -> Markup:
     return Markup.escape("\n".join(lines))
 
 
-_HEADS = ("set", "workload", "budget", "seed", "status", "metric", "on test", "steps", "wall", "peak MiB", "remark")
+_HEADS = (
+    *("set", "workload", "budget", "seed", "status", "metric", "on test", "steps", "wall", "peak MiB", "key"),
+    "remark",
+)
 
 
 def _row(record: Record) -> tuple[str, ...]:
@@ -136,5 +143,6 @@ def _row(record: Record) -> tuple[str, ...]:
         str(record.steps),
         duration(record.wall_seconds) if record.wall_seconds else "",
         numbers.significant(record.peak_memory_mib) if record.peak_memory_mib is not None else "",
+        record.key,
         remark + (f" ({record.log})" if record.log and record.status != "ok" else ""),
     )

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from effbench.analysis.comparison import Comparison
 from effbench.analysis.verdicts import Verdict
 from effbench.report.sources import Source
-from effbench.taxonomy import TAXONOMY
+from effbench.taxonomy import LEAVES, TAXONOMY
 
-ELSEWHERE = "elsewhere"  # techniques whose source is not on this machine
+ELSEWHERE = "elsewhere"  # techniques whose leaf nobody says, or that the survey does not have
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Leaf:
     name: str
     about: str
     tried: tuple[str, ...]  # techniques with records here
-    others: tuple[str, ...]  # techniques that this machine has and nobody ran
+    others: tuple[str, ...]  # techniques that are known and nobody ran
     counts: Mapping[str, int]  # verdict -> comparisons (set of that technique alone, on one workload)
 
     @property
@@ -46,10 +46,10 @@ def taxonomy_map(comparisons: Sequence[Comparison], sources: Mapping[str, Source
                 verdicts.setdefault(_leaf(next(iter(each.techniques)), sources), Counter())[each.verdict.value] += 1
     known: dict[str, set[str]] = {}
     for source in sources.values():
-        known.setdefault(source.leaf, set()).add(source.name)
+        known.setdefault(_leaf(source.name, sources), set()).add(source.name)
     leaves = [(branch, leaf, about) for branch, found in TAXONOMY.items() for leaf, about in found.items()]
-    if ELSEWHERE in tried:
-        leaves.append(("", ELSEWHERE, "techniques whose source is not on this machine"))
+    if ELSEWHERE in {**tried, **known}:
+        leaves.append(("", ELSEWHERE, "techniques without a leaf of the survey"))
     return [
         Leaf(
             branch,
@@ -65,4 +65,5 @@ def taxonomy_map(comparisons: Sequence[Comparison], sources: Mapping[str, Source
 
 
 def _leaf(name: str, sources: Mapping[str, Source]) -> str:
-    return sources[name].leaf if name in sources else ELSEWHERE
+    leaf = sources[name].leaf if name in sources else ""
+    return leaf if leaf in LEAVES else ELSEWHERE

@@ -50,7 +50,10 @@ function makeMainFilter(controls, table) {
     const box = document.createElement("input");
     box.type = "checkbox";
     box.value = name.replace(" ", "-");
-    label.append(box, name);
+    const mark = document.createElement("span");
+    mark.className = `verdict ${box.value}`;
+    mark.append(name);
+    label.append(box, mark);
     return [label, box];
   });
   const apply = () => {
@@ -160,17 +163,58 @@ function makeListing(text) {
   }
   const scroll = document.createElement("div");
   scroll.className = "scroll";
-  scroll.tabIndex = 0;
-  scroll.setAttribute("role", "region");
-  scroll.setAttribute("aria-label", text.getAttribute("aria-label"));
+  for (const name of ["id", "tabindex", "role", "aria-label"]) scroll.setAttribute(name, text.getAttribute(name));
   scroll.append(table);
   text.replaceWith(scroll);
   makeSortable(table);
 }
 
+function listingOf(records) {
+  const text = records.querySelector("pre.listing");
+  if (text) makeListing(text);
+  return records.querySelector("table");
+}
+
+function showRecords(records, wanted) {
+  const rows = [...listingOf(records).tBodies[0].rows];
+  let count = 0;
+  for (const row of rows) {
+    const fits = wanted.every((words, column) => row.cells[column].textContent === words);
+    row.hidden = !fits;
+    count += fits;
+  }
+  records.querySelector(".filtered")?.remove();
+  if (count === rows.length) return;
+  const line = document.createElement("p");
+  line.className = "filtered";
+  line.setAttribute("role", "status");
+  const all = document.createElement("button");
+  all.type = "button";
+  all.textContent = `show all ${rows.length}`;
+  all.addEventListener("click", () => showRecords(records, []));
+  line.append(`${count} of ${rows.length} records: ${wanted.join(", ")}. `, all);
+  records.querySelector("summary").after(line);
+}
+
+function followRecords(link) {
+  const records = link.closest("details.technique").querySelector("details.records");
+  records.open = true;
+  showRecords(records, [link.dataset.set, link.dataset.workload, link.dataset.budget]);
+  records.scrollIntoView();
+  records.querySelector(".scroll").focus({ preventScroll: true });
+}
+
+// Paper cannot be clicked: what is folded is shown there, but records and what explains methods and tables.
+function foldForPaper(begins) {
+  for (const part of document.querySelectorAll("main details:not(.records, .prose, .note)")) {
+    if (begins) part.dataset.was = part.open ? "open" : "";
+    part.open = begins || part.dataset.was === "open";
+  }
+}
+
 function openTarget() {
   const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (target && target.tagName === "DETAILS") target.open = true;
+  for (let part = target; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
 }
 
 document.querySelectorAll("table.sortable").forEach((table) => {
@@ -187,7 +231,15 @@ document.querySelectorAll(".legend").forEach(makeLegend);
 makeTips(document.getElementById("tip"));
 makeTheme(document.getElementById("theme"));
 document.querySelectorAll("details.records").forEach((records) => {
-  records.addEventListener("toggle", () => makeListing(records.querySelector(".listing")), { once: true });
+  records.addEventListener("toggle", () => listingOf(records), { once: true });
 });
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a.to-records");
+  if (!link) return;
+  event.preventDefault();
+  followRecords(link);
+});
+window.addEventListener("beforeprint", () => foldForPaper(true));
+window.addEventListener("afterprint", () => foldForPaper(false));
 window.addEventListener("hashchange", openTarget);
 openTarget();
