@@ -227,7 +227,7 @@ def test_a_headline_metric_that_no_record_has_is_said():
     records = several("", BASELINE) + several("ema", shifted(0.01))
     for each in records:
         each.metric = "acuracy"
-    with pytest.raises(UnknownName, match=r"no metric 'acuracy'; did you mean 'accuracy'"):
+    with pytest.raises(UnknownName, match=r"mnist1d_cnn: there is no headline metric 'acuracy'; did you mean 'acc"):
         compare(records)
     assert compare(records, "accuracy")[0].results[1].verdict is Verdict.BETTER
 

@@ -148,6 +148,12 @@ def test_equal_differences_say_nothing_of_the_seeds_that_others_need():
     assert (none.spread, none.alone, none.source) == (None, None, "equal values show no spread")
 
 
+def test_very_large_differences_spread_too():
+    (found,) = seeds_for(compare(several("", [1.0] * 3) + several("sgd", [1e200, 2e200, 4e200])), Size.parse("0.002"))
+    assert found.spread == pytest.approx(estimate([1.0, 2.0, 4.0]).spread * 1e200)
+    assert found.alone is None  # more than anybody would run
+
+
 def test_without_sets_the_baseline_tells_and_an_aa_run_tells_better():
     comparisons = compare(several("", [0.80, 0.82]))
     (found,) = seeds_for(comparisons, Size.parse("1%"))

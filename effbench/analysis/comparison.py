@@ -13,7 +13,7 @@ from effbench import collecting
 from effbench.analysis.caveats import caveats
 from effbench.analysis.groups import BASELINE, BROKEN, Group, grouped, in_order
 from effbench.analysis.intervals import CONFIDENCE, Estimate, estimate
-from effbench.analysis.measures import Measure, measure
+from effbench.analysis.measures import Measure, known_measures, measure
 from effbench.analysis.noise import noise_of
 from effbench.analysis.ratios import Ratio, geometric_mean, paired_ratios, positive_mean
 from effbench.analysis.stopping import DECIDED, intervals, left_out, stopped
@@ -128,9 +128,10 @@ def _comparisons(
     for group in in_order(grouped(found)):
         try:
             chosen = measure(group.records, metric)
-        except UnknownName:
+        except UnknownName as unknown:
             if metric is None:
-                raise  # a headline metric that no record has
+                there = known_measures(group.records)
+                raise UnknownName("headline metric", unknown.name, there, f"{group.workload}: ") from None
             continue  # another workload's metric
         noise = noise_of(group, chosen, own)
         floor = noise.floor(len(group.seeds), confidence) if noise else None

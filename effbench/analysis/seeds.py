@@ -58,15 +58,16 @@ def seeds_for(
 
 
 def _spread(comparison: Comparison, aa: Sequence[Record]) -> tuple[float | None, str]:
-    pooled, freedom, sets = 0.0, 0, 0
+    parts: list[float] = []
+    freedom, sets = 0, 0
     for each in comparison.results:
         found = each.difference
         if found is not None and found.spread:  # equal differences say nothing of how others spread
-            pooled += (found.n - 1) * found.spread**2
+            parts.append(math.sqrt(found.n - 1) * found.spread)
             freedom += found.n - 1
             sets += 1
     if freedom:
-        return math.sqrt(pooled / freedom), f"paired differences of {sets} set{'s' * (sets != 1)}"
+        return math.hypot(*parts) / math.sqrt(freedom), f"paired differences of {sets} set{'s' * (sets != 1)}"
     noise = noise_of(comparison.group, comparison.measure, aa)
     if noise is not None and noise.runs.spread:
         return math.sqrt(2.0) * noise.runs.spread, f"{noise.runs.n} A/A runs"
