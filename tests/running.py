@@ -18,7 +18,7 @@ from effbench import plugins as loading
 from effbench.execution.local import Local
 from effbench.planning import Settings
 from effbench.plugins import Plugins
-from effbench.records import Record
+from effbench.records import STATUSES, STOP_REASONS, Record
 from effbench.runner import Run, run_suite
 from effbench.sets import parse_set
 from effbench.store import Store
@@ -38,10 +38,13 @@ def strange_plugins() -> Plugins:
 
 
 def run(server: Local, folder: Path, suite: Suite, *, jobs: int = 1, plugins: Plugins | None = None, **how: Any) -> Run:
-    """Run a suite on the shared server."""
+    """Run a suite on the shared server; whatever becomes of a trial has a name that records know."""
     server.jobs = jobs
     settings = how.pop("settings", Settings(jobs=jobs, named=(str(STRANGERS),)))
-    return run_suite(suite, plugins or strange_plugins(), Store(folder), settings, executor=server, **how)
+    done = run_suite(suite, plugins or strange_plugins(), Store(folder), settings, executor=server, **how)
+    assert {record.status for record in done.records} <= set(STATUSES)
+    assert {record.stop_reason for record in done.records} <= set(STOP_REASONS)
+    return done
 
 
 def by_label(records: Sequence[Record]) -> dict[str, Record]:
@@ -88,16 +91,6 @@ def process(folder: Path, suite: Path, *, jobs: int = 1, cli: bool = False) -> I
             yield running
         finally:
             running.kill()
-
-
-def lines_until(running: subprocess.Popen[str], text: str) -> list[str]:
-    """Read the process's lines on standard error until one has `text` in it."""
-    found = []
-    for line in running.stderr:
-        found.append(line)
-        if text in line:
-            return found
-    raise AssertionError(f"{text!r} was never said: {found}")
 
 
 def wait_for(file: Path, patience: float = 60.0) -> None:
