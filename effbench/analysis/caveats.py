@@ -84,7 +84,7 @@ def _equal_differences(results: Sequence[SetResult]) -> Iterable[str]:
 
 def _direction(measure: Measure) -> Iterable[str]:
     if measure.higher_is_better is None:
-        yield f"no record says whether more or less {measure.title} is better, so there are no verdicts"
+        yield f"the records do not agree, or say, whether more {measure.title} is better, so there are no verdicts"
 
 
 def _mixed(records: Sequence[Record], what: str, read: Callable[[Record], str]) -> Iterable[str]:
