@@ -1,4 +1,5 @@
 import threading
+import time
 from itertools import chain
 
 import pytest
@@ -63,6 +64,25 @@ def test_batches_that_reach_into_the_next_epoch_are_loaded_once_too() -> None:
     assert sorted([*chain(*loaded)][:64]) == list(range(64))
     assert all(len(batch) == 12 for batch in loaded)
     assert len(loaded) - 16 <= 2  # those that are ahead when the run ends
+
+
+def test_what_is_no_longer_asked_for_is_not_loaded() -> None:
+    loaded, asked = [], threading.Event()
+
+    def noting(positions, training):
+        loaded.append(len(positions))
+        if len(loaded) == 2:  # the first batch ahead, behind which two others wait
+            assert asked.wait(60)
+            while pending_of(training):
+                time.sleep(0.001)
+        return plain.loader(positions, training)
+
+    plain = vectors()
+    recipe = dataloader_workers.apply(plain.wrap(loader=noting), {"workers": 1, "prefetch": 3})
+    training = run(recipe, 1)
+    asked.set()
+    assert len(recipe.loader(torch.tensor([5, 1]), training)) == 2
+    assert loaded == [8, 8, 2]
 
 
 def test_what_a_loader_raises_is_raised_in_the_run() -> None:
