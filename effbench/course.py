@@ -279,7 +279,7 @@ def _check_weights(model: nn.Module, training: Training) -> None:
 
 def _add_point(course: Course, point: dict[str, float], metrics: Mapping[str, float]) -> None:
     metric = course.workload.metric
-    course.record.curve.append({**point, metric: metrics[metric]})
+    course.record.curve = [*course.record.curve, {**point, metric: metrics[metric]}]
 
 
 def _split_speeds(course: Course) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from effbench.rows import Rows
 
 #: What became of a trial. Only `ok` is scored.
 STATUSES: tuple[str, ...] = (
@@ -57,7 +59,7 @@ class Record:
     metric: str = ""  # the workload's headline metric
     higher_is_better: bool = True
     target: float | None = None  # value of the headline metric on validation that counts as "got there"
-    curve: list[dict[str, float]] = field(default_factory=list)  # progress, spent, steps, validation <metric>
+    curve: Sequence[Mapping[str, float]] = field(default_factory=list)  # progress, spent, steps, validation <metric>
     ledger: dict[str, float] = field(default_factory=dict)  # seconds by line; they add up to wall_seconds
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
@@ -97,7 +99,7 @@ class Record:
         Raises:
             TypeError: the record holds something that is no plain value.
         """
-        values = plain({name: getattr(self, name) for name in _FIELDS})
+        values = plain({name: getattr(self, name) for name in FIELDS})
         return json.dumps(values, allow_nan=False, ensure_ascii=False)
 
     @classmethod
@@ -126,7 +128,7 @@ class Record:
             raise ValueError(f"a record is a JSON object, found {type(found).__name__}")  # noqa: TRY004 - one error for all faults of a line
         values = {}
         for name, value in found.items():
-            types = _FIELDS.get(name)
+            types = FIELDS.get(name)
             if types is None:
                 continue
             restored = _number(value) if words and float in types else value
@@ -186,7 +188,7 @@ def plain(value: Any) -> Any:
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | Rows):
         return [plain(item) for item in value]
     if isinstance(value, set | frozenset):
         return sorted((plain(item) for item in value), key=str)
@@ -211,6 +213,7 @@ def _json_types(annotation: str) -> tuple[type, ...]:
         "float": (float, int),
         "dict": (dict,),
         "list": (list,),
+        "Sequence": (list,),
     }
     found = types[annotation.partition("[")[0].partition(" ")[0]]
     return (*found, type(None)) if annotation.endswith("| None") else found
@@ -224,12 +227,12 @@ def _inside(annotation: str) -> tuple[int, set[type]] | None:
 
 
 def _check_inside(record: Record) -> None:
-    for name, (depth, kinds) in _INSIDE.items():
-        if not _leaves(getattr(record, name), depth) <= kinds:
+    for name, (depth, kinds) in INSIDE.items():
+        if not leaves(getattr(record, name), depth) <= kinds:
             raise ValueError(f"{name} of a record cannot be {getattr(record, name)!r}")
 
 
-def _leaves(value: Any, depth: int) -> set[type]:
+def leaves(value: Any, depth: int) -> set[type]:
     """Return the types of the values that lie so deep in mappings and lists."""
     for _ in range(depth - 1):
         inner = value.values() if isinstance(value, dict) else value
@@ -237,5 +240,7 @@ def _leaves(value: Any, depth: int) -> set[type]:
     return set(map(type, value.values() if isinstance(value, dict) else value))
 
 
-_INSIDE = {each.name: found for each in dataclasses.fields(Record) if (found := _inside(str(each.type)))}
-_FIELDS = {each.name: _json_types(str(each.type)) for each in dataclasses.fields(Record)}
+#: field -> how deep its innermost values lie, and their types; without those where they may be any.
+INSIDE = {each.name: found for each in dataclasses.fields(Record) if (found := _inside(str(each.type)))}
+#: field -> the types that it has when it is read, its usual one first.
+FIELDS = {each.name: _json_types(str(each.type)) for each in dataclasses.fields(Record)}

@@ -25,12 +25,13 @@ from typing import Any
 from effbench import collecting
 from effbench.errors import EffbenchError
 from effbench.planned import without_record
-from effbench.records import Record, canonical, has_words, plain
+from effbench.reading import Common, common, read_together
+from effbench.records import Record, canonical, plain
 
 #: Statuses that a resumed run keeps. What raised, hung, was killed or never ran is tried again.
 FINAL: frozenset[str] = frozenset({"ok", "skipped", "diverged"})
 
-_TOGETHER = 512  # lines that are parsed at once
+_TOGETHER = 32  # lines that are parsed at once: few enough to stay in the processor's own memory
 _PROBE_BYTES = 65536  # more than a record, so that a full disk is seen before the compute
 
 
@@ -173,17 +174,17 @@ def read_lines(file: Path) -> list[Record]:
         _locked(opened.fileno(), fcntl.LOCK_SH),
         collecting.put_off(),
     ):
-        records, number = [], 1
+        records, number, known = [], 1, common()
         while lines := list(itertools.islice(opened, _TOGETHER)):
-            records += _records_of(lines, number, file)
+            records += _records_of(lines, number, file, known)
             number += len(lines)
     return records
 
 
-def _records_of(lines: Sequence[bytes], first: int, file: Path) -> list[Record]:
-    """Return the records of some lines, parsed in one go where they allow it."""
+def _records_of(lines: Sequence[bytes], first: int, file: Path, known: Common) -> list[Record]:
+    """Return the records of some lines, read in one go where they allow it."""
     with contextlib.suppress(ValueError, RecursionError):
-        return _parsed_together(lines)
+        return read_together(lines, known)
     records = []
     for number, line in enumerate(lines, start=first):
         if not line.strip():
@@ -197,22 +198,6 @@ def _records_of(lines: Sequence[bytes], first: int, file: Path) -> list[Record]:
                 stacklevel=3,
             )
     return records
-
-
-def _parsed_together(lines: Sequence[bytes]) -> list[Record]:
-    """Return the records of lines as one JSON list: faster, and equal keys are one text in memory.
-
-    Raises:
-        ValueError: some line is no record.
-    """
-    if not all(line.startswith(b"{") and line.endswith((b"}", b"}\n")) for line in lines):
-        raise ValueError("some line is not whole")
-    text = b",".join(lines).decode("utf-8")
-    found = json.loads(f"[{text}]")
-    if len(found) != len(lines):
-        raise ValueError("some line is not one object")
-    words = has_words(text)
-    return [Record.from_values(values, words=words) for values in found]
 
 
 def read_records(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Record]:

@@ -32,6 +32,8 @@ LAYERS: list[tuple[str, set[str]]] = [
             "taxonomy",
             "budget",
             "records",
+            "rows",
+            "reading",
             "toml",
             "sets",
             "factorial",
@@ -85,6 +87,8 @@ LAYERS: list[tuple[str, set[str]]] = [
 ]
 #: What works from records alone: it starts fast, and runs where there is no torch.
 WITHOUT_TORCH = {
+    "rows",
+    "reading",
     "collecting",
     *("errors", "budget", "records", "store", "hookspecs", "analysis", "report", "toml", "sets", "taxonomy"),
     "discovery",

@@ -10,6 +10,7 @@ from effbench.analysis.intervals import CONFIDENCE
 from effbench.analysis.ratios import Ratio, positive_mean
 from effbench.analysis.survival import Median, median_time
 from effbench.records import Record
+from effbench.rows import columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,8 @@ def spent_at(record: Record, level: float) -> float | None:
     """
     sign = 1.0 if record.higher_is_better else -1.0
     before: tuple[float, float] | None = None
-    for row in record.curve:
-        spent, value = row.get("spent", math.nan), row.get(record.metric, math.nan)
+    amounts, values = columns(record.curve, "spent", record.metric)
+    for spent, value in zip(amounts, values, strict=True):
         if not (math.isfinite(spent) and math.isfinite(value)):
             continue
         missing = sign * (level - value)
@@ -59,7 +60,8 @@ def spent_at_target(record: Record) -> float | None:
 
 def seen_for(record: Record) -> float:
     """Return how much of its budget a run was seen to spend: what it spent, or the last point of its curve."""
-    return max([record.spent, *(row["spent"] for row in record.curve if math.isfinite(row.get("spent", math.nan)))])
+    (spent,) = columns(record.curve, "spent")
+    return max([record.spent, *filter(math.isfinite, spent)])
 
 
 def time_to_target(records: Sequence[Record], confidence: float = CONFIDENCE) -> TimeToTarget | None:

@@ -13,6 +13,7 @@ from effbench.analysis.costs import ON_THE_CLOCK
 from effbench.analysis.intervals import t_quantile
 from effbench.records import Record
 from effbench.report.figures.figure import SLOTS, Axis, Chart, Line
+from effbench.rows import columns
 
 MOST = 5  # lines besides the baseline that the eye can tell apart
 _START = 0.2  # share of the budget before which curves may be cut off: the end is what compares
@@ -108,7 +109,7 @@ def seconds(record: Record, progress: float) -> float:
 
 def points(record: Record, metric: str, along: Callable[[Record, float], float]) -> list[tuple[float, float]]:
     """Return the finite points (place, value) of a record's curve."""
-    rows = ((row.get("progress", math.nan), row.get(metric, math.nan)) for row in record.curve)
+    rows = zip(*columns(record.curve, "progress", metric), strict=True)
     return [(along(record, at), value) for at, value in rows if math.isfinite(at) and math.isfinite(value)]
 
 
