@@ -1,5 +1,6 @@
 """The page in a real browser: no errors, nothing asked for, sorting, filters, and the records' numbers."""
 
+import itertools
 import shutil
 
 import pytest
@@ -163,6 +164,98 @@ def test_themes_change_by_the_system_and_by_the_button(opened):
 def test_nothing_sticks_out_of_the_window(opened, width):
     opened.set_viewport_size({"width": width, "height": 800})
     assert opened.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_a_phone_shows_two_columns_of_the_main_table_beside_names_that_stay(opened):
+    opened.set_viewport_size({"width": 390, "height": 844})
+    box = opened.locator(".scroll:has(#main)")
+    name = opened.locator("#main tbody th").first
+    second = opened.locator("#main tbody tr").first.locator("td").nth(1)
+    before = name.bounding_box()
+    assert before["x"] + before["width"] < 0.4 * 390
+    assert second.bounding_box()["x"] + 60 < 390  # a number of it can be read
+    box.evaluate("part => { part.scrollLeft = part.scrollWidth; }")
+    assert box.evaluate("part => part.scrollLeft") > 0
+    assert name.bounding_box()["x"] == before["x"]
+    assert opened.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_the_heads_of_a_long_table_stay_while_its_rows_scroll(browser, tmp_path):
+    file = tmp_path / "long.html"
+    file.write_text(report(list(many(14, 2, workloads=5))), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1280, "height": 700})
+    page.goto(file.as_uri())
+    head, box = page.locator("#main thead th").nth(2), page.locator(".scroll.tall")
+    before = head.bounding_box()["y"]
+    box.evaluate("part => { part.scrollTop = 200; }")
+    assert (box.evaluate("part => part.scrollTop"), head.bounding_box()["y"]) == (200, before)
+    assert page.locator("#main .verdict .word").first.bounding_box()["width"] <= 1  # the mark says it, and the filter
+    page.close()
+
+
+def test_a_claim_card_leads_to_its_records_alone(opened, records):
+    name = next(name for each in records for name in each.techniques if each.status == "ok")
+    section = opened.locator(f"[id='t-{name}']")
+    section.locator("summary").first.click()
+    link = section.locator("a.to-records").nth(1)
+    workload = link.get_attribute("data-workload")
+    link.click()
+    rows = section.locator("details.records tbody tr")
+    own = [each for each in records if name in each.techniques]
+    keys = sorted(each.key for each in own if each.workload == workload)
+    shown = rows.evaluate_all("all => all.filter(row => !row.hidden).map(row => row.cells[10].textContent)")
+    assert sorted(shown) == keys
+    assert len(keys) == 3
+    section.get_by_role("button", name=f"show all {len(own)}").click()
+    assert rows.evaluate_all("all => all.filter(row => !row.hidden).length") == len(own)
+
+
+def test_headings_go_down_one_step_at_a_time(opened):
+    levels = opened.eval_on_selector_all("h1, h2, h3, h4", "all => all.map(head => Number(head.tagName[1]))")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+def test_the_tab_key_goes_from_the_skip_link_through_the_parts_to_the_table(opened):
+    stops = []
+    where = "(part => part.getAttribute('href') || part.id || part.type)(document.activeElement)"
+    for _ in range(24):
+        opened.keyboard.press("Tab")
+        stops.append(opened.evaluate(where))
+    wanted = ["#answer", "#effects", "#curves", "#reproduce", "theme", "search", "checkbox"]
+    places = [stops.index(each) for each in wanted]
+    assert places == sorted(places)
+    opened.keyboard.press("Shift+Tab")
+    assert opened.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_everything_that_can_be_focused_or_seen_has_a_name(opened):
+    unnamed = opened.evaluate("""
+        [...document.querySelectorAll("[tabindex], nav, svg[role=img], input[type=search], figure")].filter(part =>
+            !(part.getAttribute("aria-label") || part.querySelector("figcaption, code")))
+            .map(part => part.outerHTML.slice(0, 80))""")
+    assert unnamed == []
+
+
+def test_nothing_moves_for_those_who_want_no_motion(opened):
+    opened.emulate_media(reduced_motion="reduce")
+    moving = """[...document.querySelectorAll("*")].map(part => getComputedStyle(part)).filter(look =>
+        look.animationName !== "none" || look.transitionDuration !== "0s" || look.scrollBehavior !== "auto").length"""
+    assert opened.evaluate(moving) == 0
+
+
+def test_paper_shows_what_is_folded_and_heads_on_every_sheet(opened):
+    card = opened.locator("details.technique .claim").nth(1)
+    assert not card.is_visible()
+    opened.emulate_media(media="print")
+    opened.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert card.is_visible()
+    assert not opened.locator("details.technique .records .listing").first.is_visible()
+    button = opened.locator("#main thead button").first
+    assert button.evaluate("part => getComputedStyle(part).display") == "contents"
+    opened.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert not card.is_visible()
 
 
 def test_paper_gets_no_controls(opened):

@@ -78,7 +78,7 @@ def save(figures: Sequence[Figure], file: Path) -> None:
         if any(isinstance(figure, Chart) and figure.dots for figure in figures):
             canvas.set_layout_engine("none")
             for place, figure in zip(places.flat, figures, strict=False):
-                _name_dots(figure.dots if isinstance(figure, Chart) else (), place)
+                name_dots(figure.dots if isinstance(figure, Chart) else (), place)
         metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(file.suffix)
         canvas.savefig(file, dpi=300, metadata=metadata)
 
@@ -147,7 +147,7 @@ def _dot(dot: Dot, place: Axes) -> None:
         line.set_alpha(0.6 if named else 0.15)
 
 
-def _name_dots(dots: Sequence[Dot], place: Axes) -> None:
+def name_dots(dots: Sequence[Dot], place: Axes) -> None:
     """Write the names of the points that stand out where they lie over nothing; the axes must be laid out by then."""
     named = [dot for dot in dots if dot.ringed or dot.slot == 0]
     others = [dot for dot in dots if not dot.ringed and dot.slot]
@@ -166,7 +166,8 @@ def _name_dots(dots: Sequence[Dot], place: Axes) -> None:
         if label is not None:
             left, top, right, bottom = label.box
             offset = ((left if label.at_right else right) - across, down - (top + bottom) / 2)
-            line = {"arrowstyle": "-", "linewidth": 0.4, "color": "#5d6670", "shrinkA": 0, "shrinkB": 2}
+            line: dict[str, Any] = {"arrowstyle": "-", "linewidth": 0.4, "color": "#5d6670", "shrinkA": 0, "shrinkB": 2}
+            line["relpos"] = (0.0 if label.at_right else 1.0, 0.5)
             place.annotate(
                 dot.label,
                 (dot.x, dot.y),

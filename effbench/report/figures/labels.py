@@ -15,7 +15,8 @@ _Array = npt.NDArray[np.float64]
 _REACHES = (9.0, 16.0, 26.0, 38.0, 52.0, 68.0, 86.0)  # from the point to its name
 _DIRECTIONS = 16
 _NEAR = 12.0  # a name as near as this needs no line to its point
-_SAMPLES = 6  # places of such a line where it must not meet a name
+_SAMPLES = 6  # places of such a line where it had better not meet a name
+_CROSSED = 60.0  # what it costs if it does
 _COVERED = 25.0  # what it costs to lie over a point, in units of reach
 _LEVEL = 7.0  # what it costs to lie level with the point, where its interval may be drawn
 _MARGIN = 1.5  # around names
@@ -67,19 +68,19 @@ def _best(
     boxes, ends, reaches = _candidates(point, size)
     fits = (boxes[:, 0] >= field[0]) & (boxes[:, 1] >= field[1])
     fits &= (boxes[:, 2] <= field[2]) & (boxes[:, 3] <= field[3])
+    level = np.abs(ends[:, 1] - point[1]) < size[1] / 2
+    costs = reaches + _LEVEL * level + _COVERED * _inside(boxes, marks, 3.0).sum(axis=1)
     if taken:
         others = np.array(taken)
         apart = (boxes[:, None, 0] > others[:, 2] + _MARGIN) | (boxes[:, None, 2] < others[:, 0] - _MARGIN)
         apart |= (boxes[:, None, 1] > others[:, 3] + _MARGIN) | (boxes[:, None, 3] < others[:, 1] - _MARGIN)
         fits &= apart.all(axis=1)
         along = _between(point, ends).reshape(-1, 2)
-        fits &= ~_inside(others, along, 0.0).any(axis=0).reshape(len(ends), _SAMPLES).any(axis=1)
+        costs += _CROSSED * _inside(others, along, 0.0).any(axis=0).reshape(len(ends), _SAMPLES).any(axis=1)
     if lines:
-        fits &= ~_inside(boxes, np.concatenate(lines), 0.0).any(axis=1)
+        costs += _CROSSED * _inside(boxes, np.concatenate(lines), 0.0).any(axis=1)
     if not fits.any():
         return None
-    level = np.abs(ends[:, 1] - point[1]) < size[1] / 2
-    costs = reaches + _LEVEL * level + _COVERED * _inside(boxes, marks, 3.0).sum(axis=1)
     best = int(np.argmin(np.where(fits, costs, np.inf)))
     left, top, right, bottom = map(float, boxes[best])
     leader = (float(ends[best][0]), float(ends[best][1])) if reaches[best] > _NEAR else None
