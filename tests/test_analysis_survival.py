@@ -1,6 +1,7 @@
 """Times that are only known to be longer, and the speed-ups made of them."""
 
 import math
+import random
 import statistics
 
 import pytest
@@ -30,6 +31,22 @@ def test_without_censoring_it_is_the_plain_median(n):
 def test_the_interval_holds_the_median():
     found = median_time([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], [])
     assert found.low < found.at < found.high
+
+
+@pytest.mark.parametrize("n", [5, 10])
+def test_intervals_of_medians_cover_the_truth(n):
+    dice = random.Random(n)
+    covered = 0
+    for _ in range(500):
+        found = median_time([dice.lognormvariate(0.0, 0.3) for _ in range(n)], [])
+        covered += found.low <= 1.0 <= (math.inf if found.high is None else found.high)
+    assert 0.92 <= covered / 500 <= 0.99
+
+
+def test_few_times_have_a_median_and_no_interval():
+    found = median_time([1.0, 2.0, 3.0, 4.0], [])  # all lie on one side of the median in 2 of 16 cases
+    assert (found.at, found.low, found.high) == (2.5, None, None)
+    assert median_time([1.0, 2.0, 3.0, 4.0], [], 0.9).low == 1.0
 
 
 def test_what_was_not_seen_is_not_said():

@@ -28,7 +28,8 @@ def median_time(times: Sequence[float], censored: Sequence[float], confidence: f
     """Return the Kaplan-Meier median of times, given how long the others were watched in vain.
 
     The interval holds the times at which the survival function's log-log interval holds one half (Brookmeyer and
-    Crowley, A Confidence Interval for the Median Survival Time, Biometrics 38, 1982). One time has no interval.
+    Crowley, A Confidence Interval for the Median Survival Time, Biometrics 38, 1982). So few times that all of them may
+    lie on one side of the median more often than is allowed, four at 95 %, have no interval.
 
     times: when it happened. censored: until when it had not; infinite where it never will.
     """
@@ -41,8 +42,8 @@ def median_time(times: Sequence[float], censored: Sequence[float], confidence: f
     watched = [each if math.isfinite(each) else 2.0 * last + 1.0 for each in censored]
     alive = ecdf(CensoredData(uncensored=list(times), right=watched)).sf
     at = _half(alive.quantiles, alive.probabilities, last)
-    if n == 1:
-        return Median(1, 1, at)
+    if 0.5**n > 1.0 - confidence:
+        return Median(n, len(times), at)
     with warnings.catch_warnings():  # where all or none are alive, the transform has no spread
         warnings.simplefilter("ignore", RuntimeWarning)
         found = alive.confidence_interval(confidence, method="log-log")
