@@ -85,6 +85,39 @@ def test_the_sweep_ends_where_the_loss_diverges() -> None:
     assert all(math.isfinite(loss) for loss in losses)
 
 
+def test_the_sweep_takes_the_mean_of_the_losses_that_it_has_seen_until_it_is_four_times_its_lowest() -> None:
+    """Each loss counts 0.9 times as much as the one after it: written out, where the technique goes step by step."""
+    told = [1.0, 0.5, 2.0, 0.25, 1.0, 30.0, 30.0, 30.0]
+    rates = []
+
+    def gradient(training, batch):
+        rates.append(training.optimizer.param_groups[0]["lr"] / training.optimizer.param_groups[0]["initial_lr"])
+        vectors().gradient(training, batch)
+        return torch.full((len(batch),), told[len(rates) - 1])
+
+    factors = [10.0**step for step in range(-4, 4)]
+    training = begun(vectors(gradient=gradient))
+    with put_back(training):
+        found = sweep(training, factors)
+    weights = [[0.9 ** (last - step) for step in range(last + 1)] for last in range(len(told))]
+    expected = [sum(w * loss for w, loss in zip(ws, told, strict=False)) / sum(ws) for ws in weights]
+    assert expected[4] < 4.0 * min(expected) < expected[5]
+    assert found == pytest.approx(expected[:5])
+    assert rates == pytest.approx(factors[:6])
+
+
+def test_rates_rise_exponentially_from_the_lowest_to_the_highest() -> None:
+    rates = []
+
+    def gradient(training, batch):
+        rates.append(training.optimizer.param_groups[0]["lr"] / 3e-3)
+        vectors().gradient(training, batch)
+        return torch.full((len(batch),), 1.0 - 0.01 * len(rates))  # which falls at any rate
+
+    run(lr_range_test.apply(vectors(gradient=gradient), {"steps": 11, "low": 1e-3, "high": 10.0}), 1)
+    assert rates[:11] == pytest.approx([10.0 ** (-3.0 + 0.4 * step) for step in range(11)])
+
+
 @pytest.mark.parametrize("options", [{"steps": 5}, {"low": 0.0}, {"high": 0.001}])
 def test_wrong_options_are_refused(options) -> None:
     with pytest.raises(InvalidTechnique, match=next(iter(options))):
