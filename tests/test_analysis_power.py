@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import nctdtr
 
 from effbench.analysis.comparison import compare
 from effbench.analysis.groups import grouped
@@ -24,6 +25,25 @@ LUCK = [0.00, 0.02, 0.01, 0.03, -0.01]
 def test_seeds_are_those_of_cohens_table(effect, seeds):
     assert seeds_needed(effect, 1.0) == seeds  # paired t test, alpha 0.05, power 0.8
     assert power(effect, 1.0, seeds) >= 0.8 > power(effect, 1.0, seeds - 1)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5, 40, 10_000])
+@pytest.mark.parametrize("comparisons", [1, 100])
+def test_the_power_is_that_of_the_noncentral_t_distribution(seeds, comparisons):
+    edge = t_quantile(seeds - 1, 1.0 - 0.05 / comparisons)
+    for shift in (0.0, 1e-9, 0.5, 3.0, 0.9 * edge, edge, edge + 2.0):
+        tails = [float(nctdtr(seeds - 1, shift, end)) for end in (edge, -edge)]
+        beyond = 1.0 - tails[0] + (0.0 if math.isnan(tails[1]) else tails[1])
+        assert power(shift / math.sqrt(seeds), 1.0, seeds, comparisons=comparisons) == pytest.approx(beyond, abs=2e-6)
+
+
+@pytest.mark.parametrize("seeds", [2, 5, 10_000])
+def test_the_power_is_a_number_where_that_distribution_cannot_be_computed(seeds):
+    assert math.isnan(nctdtr(9_999, 38.0, 1.96))  # what it is held against where it can be
+    found = [power(effect, 1.0, seeds) for effect in np.linspace(0.0, 400.0, 500)]
+    assert found == sorted(found)
+    assert found[0] == pytest.approx(0.05, abs=1e-6)
+    assert power(1e300, 1e-10, seeds) == 1.0
 
 
 def test_the_power_is_that_of_simulated_studies():
