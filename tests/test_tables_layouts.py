@@ -176,6 +176,21 @@ def test_the_command_lays_tables_out(tmp_path, monkeypatch, capsys):
     assert "did you mean 'technique'?" in capsys.readouterr().err
 
 
+def test_leaves_of_techniques_that_are_not_installed_are_those_of_the_run(tmp_path, capsys):
+    store = Store(tmp_path)
+    store.check_writable()
+    for each in several("", [0.8, 0.9]) + several("elsewhere", [0.7, 0.8]) + several("ema", [0.8, 0.9]):
+        store.append(each)
+    store.write_json("claims", {"elsewhere": {"paper": "", "claim": "", "leaf": "data_centric/sampling"}})
+    assert cli.main(["table", str(tmp_path), "--by", "leaf", "--format", "markdown", "--columns", "leaf,technique"]) == 0
+    cells = [line.split("|")[1:3] for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert [(leaf.strip(), name.strip()) for leaf, name in cells[1:]] == [
+        ("", "baseline"),
+        ("data_centric/sampling", "elsewhere"),
+        ("optimization_centric/averaged_weights", "ema"),
+    ]
+
+
 def test_csv_reads_back_to_the_last_bit():
     tables = comparison_table(study(sets=5, seeds=4))
     found = pd.read_csv(io.StringIO(to_csv(tables)), keep_default_na=False, na_values={"difference_low": [""]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from effbench.analysis.noise import read_aa
@@ -12,7 +12,7 @@ from effbench.errors import EffbenchError, UnknownName
 from effbench.report.console import emit
 from effbench.report.formats import Format, formats
 from effbench.report.layouts import laid_out
-from effbench.report.sources import technique_sources
+from effbench.report.sources import said_in, technique_sources, with_said
 from effbench.report.tables import comparison_table
 from effbench.store import read_records
 
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         columns=[key.strip() for key in (arguments.columns or "").split(",") if key.strip()],
         sort=arguments.sort or "",
         style=arguments.style,
-        leaves=leaves_of(arguments.plugin) if arguments.by == "leaf" else None,
+        leaves=leaves_of(arguments.plugin, folders) if arguments.by == "leaf" else None,
     )
     text = write(tables)
     if arguments.file:
@@ -42,9 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def leaves_of(named: Sequence[str]) -> dict[str, str]:
-    """Return the leaf of each technique whose source is on this machine."""
-    return {name: source.leaf for name, source in technique_sources(named).items()}
+def leaves_of(named: Sequence[str], folders: Iterable[str | Path] = ()) -> dict[str, str]:
+    """Return the leaf of each technique that results folders tell of, or whose source is on this machine."""
+    cards = with_said(technique_sources(named), said_in(folders))
+    return {name: card.leaf for name, card in cards.items()}
 
 
 def format_of(arguments: argparse.Namespace) -> Format:
