@@ -69,10 +69,14 @@ def tracks(comparisons: Sequence[Comparison]) -> list[TwoTracks]:
     the budget, within one per cent; `per_step = true` in a suite asks for it.
     """
     found = []
+    at_equal_steps: dict[tuple[str, str], list[Comparison]] = {}
+    for each in comparisons:
+        if each.group.clock in PER_STEP:
+            at_equal_steps.setdefault((each.group.workload, each.group.version), []).append(each)
     for paying in comparisons:
         if paying.group.clock in PER_STEP:
             continue
-        free = _counterpart(paying, comparisons)
+        free = _counterpart(paying, at_equal_steps.get((paying.group.workload, paying.group.version), ()))
         if free is not None:
             at_steps = {canonical(each.techniques): each for each in free.results}
             baseline = next(each for each in paying.results if each.is_baseline)
@@ -84,12 +88,10 @@ def tracks(comparisons: Sequence[Comparison]) -> list[TwoTracks]:
     return found
 
 
-def _counterpart(paying: Comparison, comparisons: Sequence[Comparison]) -> Comparison | None:
-    taken = _baseline_steps(paying)
-    for each in comparisons:
-        if (each.group.workload, each.group.version) != (paying.group.workload, paying.group.version):
-            continue
-        steps = _baseline_steps(each) if each.group.clock in PER_STEP else None
+def _counterpart(paying: Comparison, at_equal_steps: Sequence[Comparison]) -> Comparison | None:
+    taken = _baseline_steps(paying) if at_equal_steps else None
+    for each in at_equal_steps:
+        steps = _baseline_steps(each)
         if steps and taken and abs(steps - taken) <= max(1.0, 0.01 * taken):
             return each
     return None
