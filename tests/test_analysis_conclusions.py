@@ -3,15 +3,17 @@
 import math
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from effbench.analysis.claims import claims
 from effbench.analysis.comparison import compare
 from effbench.analysis.costs import ON_THE_CLOCK, cost
 from effbench.analysis.intervals import Estimate
 from effbench.analysis.ladder import Rung, crossings_of, ladders
-from effbench.analysis.pareto import fronts
+from effbench.analysis.pareto import _paired_p_values, fronts
 from effbench.analysis.tracks import Finding, finding, tracks
-from effbench.analysis.verdicts import Verdict
+from effbench.analysis.verdicts import Verdict, paired
 from effbench.clock import ON_THE_CLOCK as OF_THE_CLOCK
 from record_factory import record, several
 
@@ -237,6 +239,19 @@ def test_a_counted_cost_is_sure_and_equal_differences_of_quality_are_not():
         "worse": True,
         "equal": False,  # -0.05 on all seeds
     }
+
+
+@settings(deadline=None, max_examples=30)  # the first imports scipy
+@given(
+    st.lists(st.dictionaries(st.integers(0, 4), st.floats(-10, 10).map(lambda x: round(x, 2))), min_size=2, max_size=5)
+)
+def test_p_values_of_all_pairs_at_once_are_those_of_each(values):
+    pairs = [(i, j) for i in range(len(values)) for j in range(len(values)) if i != j]
+    for (i, j), p, counted in zip(pairs, *_paired_p_values(values, pairs), strict=True):
+        found = paired(values[i], values[j])
+        alone = found.p_value if found else None
+        assert p == pytest.approx(1.0 if alone is None else alone, abs=1e-9)
+        assert counted == (found is not None and found.spread == 0.0 != found.mean)
 
 
 def test_sets_of_one_label_are_told_apart_on_a_front():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 CONFIDENCE = 0.95  # two-sided
 
 #: Values that differ by less than this share of their size are equal: the rest is rounding.
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 
 #: Sizes above this are scaled before they are squared, as the perplexity of a model that is about to diverge.
 _LARGE = 1e150
@@ -64,7 +64,7 @@ def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimat
     if n == 1:
         return Estimate(1, mean)
     spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
-    if spread <= _ROUNDING * largest:
+    if spread <= ROUNDING * largest:
         spread = 0.0
     return Estimate(n, mean, spread).at(confidence)
 

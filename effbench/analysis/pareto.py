@@ -9,8 +9,7 @@ from typing import Any
 
 from effbench.analysis.comparison import Comparison, SetResult
 from effbench.analysis.costs import ON_THE_CLOCK, joules
-from effbench.analysis.intervals import Estimate, estimate, holm
-from effbench.analysis.verdicts import paired
+from effbench.analysis.intervals import ROUNDING, Estimate, estimate, holm
 from effbench.records import Record
 
 #: cost -> what a run of it cost. Less is better in all of them.
@@ -103,9 +102,11 @@ def _by_seed(each: SetResult, read: Callable[[Record], float | None]) -> dict[in
 
 
 def _points(rivals: Sequence[_Rival], higher: bool, confidence: float) -> list[Point]:
-    pairs = [(i, j) for i in range(len(rivals)) for j in range(len(rivals)) if _dominates(rivals[i], rivals[j], higher)]
+    sign = 1.0 if higher else -1.0
+    places = [(sign * (each.result.mean.mean or 0.0), -(each.cost.mean or 0.0)) for each in rivals]  # more is better
+    pairs = [(i, j) for j, b in enumerate(places) for i, a in enumerate(places) if _dominates(a, b)]
     # With many sets some pair is always told apart by luck, so that these are as many tests as there are pairs.
-    steps = holm([_p_value(rivals[i], rivals[j]) for i, j in pairs], confidence)
+    steps = holm(_p_values(rivals, pairs), confidence)
     sure = {j for (_, j), step in zip(pairs, steps, strict=True) if step.adjusted <= 1.0 - confidence}
     by: dict[int, list[str]] = {}
     for i, j in pairs:
@@ -117,21 +118,41 @@ def _points(rivals: Sequence[_Rival], higher: bool, confidence: float) -> list[P
     ]
 
 
-def _dominates(one: _Rival, other: _Rival, higher: bool) -> bool:
-    gain = ((one.result.mean.mean or 0.0) - (other.result.mean.mean or 0.0)) * (1.0 if higher else -1.0)
-    mine, theirs = one.cost.mean or 0.0, other.cost.mean or 0.0
-    return gain >= 0.0 and mine <= theirs and (gain > 0.0 or mine < theirs)
+def _dominates(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return one[0] >= other[0] and one[1] >= other[1] and one != other
 
 
-def _p_value(one: _Rival, other: _Rival) -> float:
-    """Return the p value of a set being no better, or no cheaper, than one that it dominates by the means.
+def _p_values(rivals: Sequence[_Rival], pairs: Sequence[tuple[int, int]]) -> list[float]:
+    """Return, for each pair, the p value of the first being no better, or no cheaper, than the second.
 
     That is the larger of both, for both have to be refused. A cost that differs by as much on all seeds is a count, as
     of bytes, and sure; equal differences of quality are no proof.
     """
-    quality = paired(one.result.values, other.result.values)
-    cost = paired(one.costs, other.costs)
-    if quality is None or quality.p_value is None or cost is None or not cost.mean:
-        return 1.0
-    is_counted = cost.spread == 0.0
-    return quality.p_value if is_counted else max(quality.p_value, 1.0 if cost.p_value is None else cost.p_value)
+    quality, _ = _paired_p_values([each.result.values for each in rivals], pairs)
+    cost, is_counted = _paired_p_values([each.costs for each in rivals], pairs)
+    cheaper = zip(cost, is_counted, strict=True)
+    return [max(q, 0.0 if counted else c) for q, (c, counted) in zip(quality, cheaper, strict=True)]
+
+
+def _paired_p_values(
+    values: Sequence[Mapping[int, float]], pairs: Sequence[tuple[int, int]]
+) -> tuple[list[float], list[bool]]:
+    """Return the p values of `verdicts.paired`, all at once, and which pairs differ by as much on all of many seeds.
+
+    The p value of differences without any spread is 1.
+    """
+    import numpy as np
+    from scipy.special import stdtr
+
+    seeds = sorted({seed for each in values for seed in each})
+    table = np.array([[each.get(seed, math.nan) for seed in seeds] for each in values])
+    first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
+    apart = table[first] - table[second]  # (pairs, seeds)
+    there = np.isfinite(apart)
+    n = there.sum(1)
+    with np.errstate(all="ignore"):  # pairs without two seeds, or too far apart to be squared, have no p value
+        mean = np.where(there, apart, 0.0).sum(1) / n
+        spread = np.sqrt((np.where(there, apart - mean[:, None], 0.0) ** 2).sum(1) / (n - 1))
+        is_equal = (n > 1) & (spread <= ROUNDING * np.abs(np.where(there, apart, 0.0)).max(1, initial=0.0))
+        p = 2.0 * stdtr(n - 1, -np.abs(mean) / spread * np.sqrt(n))
+    return np.where(np.isfinite(p) & ~is_equal, p, 1.0).tolist(), (is_equal & (mean != 0.0)).tolist()
