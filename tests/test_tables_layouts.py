@@ -182,7 +182,8 @@ def test_leaves_of_techniques_that_are_not_installed_are_those_of_the_run(tmp_pa
     for each in several("", [0.8, 0.9]) + several("elsewhere", [0.7, 0.8]) + several("ema", [0.8, 0.9]):
         store.append(each)
     store.write_json("claims", {"elsewhere": {"paper": "", "claim": "", "leaf": "data_centric/sampling"}})
-    assert cli.main(["table", str(tmp_path), "--by", "leaf", "--format", "markdown", "--columns", "leaf,technique"]) == 0
+    asked = ["table", str(tmp_path), "--by", "leaf", "--format", "markdown", "--columns", "leaf,technique"]
+    assert cli.main(asked) == 0
     cells = [line.split("|")[1:3] for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     assert [(leaf.strip(), name.strip()) for leaf, name in cells[1:]] == [
         ("", "baseline"),
