@@ -68,6 +68,17 @@ def several(techniques: Mapping[str, Mapping[str, Any]] | str, values: Sequence[
     return [record(techniques, seed=seed, value=value, **changes) for seed, value in enumerate(values)]
 
 
+LUCK = (0.00, 0.02, 0.01, 0.03, -0.01)  # of five seeds
+
+
+def runs(
+    techniques: Mapping[str, Mapping[str, Any]] | str, value: float, *, jitter: float = 0.0005, **changes: Any
+) -> list[Record]:
+    """Five runs around `value`, with the luck of their seeds, and a jitter of their own, up and down by turns."""
+    values = [value + luck + jitter * (-1) ** seed for seed, luck in enumerate(LUCK)]
+    return several(techniques, values, **changes)
+
+
 def study(sets: int = 4, seeds: int = 3, workloads: Sequence[str] = ("mnist1d_cnn",), draw: int = 0) -> list[Record]:
     """A baseline and `sets` sets of techniques on each workload, with noise that pairs by seed."""
     dice = random.Random(draw)
