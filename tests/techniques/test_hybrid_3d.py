@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 from effbench.errors import Conflict, InvalidTechnique, NotApplicable
 from effbench.techniques import compose
@@ -64,6 +65,14 @@ def test_the_data_axis_sends_its_gradients_once_and_the_pipeline_half_the_featur
     expected = [steps * (features + tied + norm + gradient) for gradient in weights]  # 2 (n - 1) / n is 1 for n = 2
     expected = [each + (form if rank % 2 else steps * lost) for rank, each in enumerate(expected)]
     assert bytes_of_steps(hybrid_3d.apply(deep(), grid), steps) == pytest.approx(expected)
+
+
+def test_the_model_is_where_the_workload_places_it() -> None:
+    placed = deep(placement=lambda model: model.to(torch.float64))
+    kinds = on_all_ranks(
+        hybrid_3d.apply(placed, {}), lambda training: {weight.dtype for weight in training.model.parameters()}, steps=1
+    )
+    assert kinds == [{torch.float64}] * 4
 
 
 def test_batch_norm_of_rank_0_is_evaluated() -> None:

@@ -68,6 +68,14 @@ def test_times_zero_leaves_the_random_ones_for_good() -> None:
     assert all(torch.equal(one, two) for one, two in zip(seen[0], other[0], strict=True))
 
 
+def test_a_missing_connection_leaves_nothing_in_the_optimizer() -> None:
+    _, training = masks_over({"times": 0}, 8)
+    for weight, mask in zip(hidden_weights(training.model), training.kept["rigl"]["masks"], strict=True):
+        mean = training.optimizer.state[weight]["exp_avg"]
+        assert (mean[~mask] == 0.0).all()
+        assert (mean[mask] != 0.0).any()
+
+
 def test_the_first_and_the_last_layer_stay_dense_and_growth_is_welcome() -> None:
     known = {each.name: each for each in (rigl, progressive_stacking)}
     training = run(compose(tokens(), {name: {} for name in known}, known)[0], 12)
