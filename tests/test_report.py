@@ -134,11 +134,14 @@ def test_the_answer_has_three_sentences():
             "no effect."
         ),
     ]
+    one = several("", BASELINE) + several("ema", [0.85, 0.87, 0.89])
+    assert summary.answer(compare(one))[-1] == "The one comparison is decided, with 3 seeds."
     assert summary.answer(compare(several("", BASELINE))) == ["There is nothing to compare with the baseline here."]
 
 
 def test_the_main_table_is_of_the_largest_budget_of_each_workload():
     records = small() + several("", BASELINE, budget="20s reference") + several("ema", BASELINE, budget="20s reference")
+    records += several("", BASELINE, budget="400 steps", clock="steps")  # 400 is more than 20, but of something else
     (main,) = main_comparisons(compare(records))
     assert main.group.budget == "20s reference"
 

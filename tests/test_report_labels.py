@@ -12,6 +12,7 @@ from effbench.analysis.pareto import fronts
 from effbench.report import paper
 from effbench.report.figures.curves import curves, shared_slots
 from effbench.report.figures.figure import Axis, Chart, Dot, Effect, Forest
+from effbench.report.figures.kinds import KINDS
 from effbench.report.figures.labels import place
 from effbench.report.figures.pareto import pareto
 from effbench.report.html import draw_chart, draw_rows
@@ -105,3 +106,23 @@ def test_a_mark_beyond_the_edge_has_an_arrow():
     )
     drawn = draw_rows.forest(Forest("t", "a", Axis("x"), rows))
     assert drawn.count('class="beyond"') == 1
+
+
+def test_sets_that_all_cost_the_same_have_no_front_to_draw():
+    records = several("", [0.80, 0.82, 0.81]) + several("ema", [0.85, 0.87, 0.86]) + several("sam", [0.7, 0.71, 0.72])
+    drawn = [figure.x.title for figure in KINDS["pareto"](compare(records))]
+    assert drawn == []  # all took 5 s and 31.5 MiB
+    for each in records:
+        each.peak_memory_mib = 30.0 + len(each.label)
+    assert [figure.x.title for figure in KINDS["pareto"](compare(records))] == ["peak memory, MiB"]
+
+
+def test_a_set_at_one_budget_alone_is_no_ladder():
+    records = [
+        r for budget in ("5s reference", "10s reference") for r in several("", [0.80, 0.82, 0.81], budget=budget)
+    ]
+    records += [r for b in ("5s reference", "10s reference") for r in several("ema", [0.85, 0.87, 0.89], budget=b)]
+    records += several("sam", [0.9, 0.91, 0.92])
+    (figure,) = KINDS["ladder"](compare(records))
+    assert [line.label for line in figure.lines] == ["ema"]
+    assert figure.x.title == "budget, reference-seconds"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from effbench.errors import EffbenchError, UnknownName
 from effbench.report.figures import labels
 from effbench.report.figures.figure import Axis, Chart, Dot, Figure, Forest, Stacks
+from effbench.report.figures.ledger import title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -215,7 +216,7 @@ def _stacks(figure: Stacks, place: Axes) -> None:
     for slot, part in enumerate(figure.parts):
         widths = [amounts[slot] for _, amounts in figure.rows]
         colour = COLOURS[1:][slot % (len(COLOURS) - 1)]
-        place.barh(range(len(widths)), widths, left=before, color=colour, height=0.7, label=part.replace("_", " "))
+        place.barh(range(len(widths)), widths, left=before, color=colour, height=0.7, label=title(part))
         before = [start + width for start, width in zip(before, widths, strict=True)]
     _rows([label for label, _ in figure.rows], figure.x, place)
 

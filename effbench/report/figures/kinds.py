@@ -17,7 +17,7 @@ from effbench.report.figures.interactions import interactions
 from effbench.report.figures.ladder import ladder
 from effbench.report.figures.ladder import shared_slots as ladder_slots
 from effbench.report.figures.ledger import ledger
-from effbench.report.figures.pareto import pareto
+from effbench.report.figures.pareto import pareto, tells
 from effbench.report.figures.profiles import profiles
 from effbench.report.figures.scores import scores
 
@@ -45,7 +45,7 @@ def _ladder(found: Sequence[Comparison]) -> list[Figure]:
 
 
 def _pareto(found: Sequence[Comparison]) -> list[Figure]:
-    return [pareto(front) for each in found for front in fronts(each)]
+    return [pareto(front) for each in found for front in fronts(each) if tells(front)]
 
 
 def _profiles(found: Sequence[Comparison]) -> list[Figure]:

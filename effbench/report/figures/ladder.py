@@ -16,10 +16,12 @@ MOST = 6  # lines: their bands lie over each other
 def ladder(found: Sequence[Ladder], slots: Mapping[str, int] | None = None) -> Chart:
     """Return the ladders of one workload and clock; those that do best at the largest budget.
 
+    Sets with a difference at one budget alone are left out.
+
     slots: label -> its colour, where several drawings agree on them; see `shared_slots`.
     """
     first = found[0]
-    others = [each for each in found if any(rung.difference is not None for rung in each.rungs)]
+    others = [each for each in found if sum(rung.difference is not None for rung in each.rungs) > 1]
     flipped = first.higher_is_better is False
     budgets = sorted({rung.amount for each in found for rung in each.rungs})
     better = 1.0 if flipped else -1.0

@@ -10,7 +10,15 @@ from effbench.report.figures.figure import Axis, Stacks
 #: Lines of a ledger, in the order in which they are stacked; what a plugin adds comes last.
 LINES = ("forward_backward", "update", "data", "extra", "setup", "evaluation", "metering", "checkpoint", "idle")
 
+#: Line -> how a person calls it, where that is not its name.
+TITLES = {"forward_backward": "forward and backward", "extra": "technique's own work", "setup": "set-up"}
+
 MOST = 24  # bars
+
+
+def title(part: str) -> str:
+    """Return how a person calls a line of the ledger."""
+    return TITLES.get(part, part.replace("_", " "))
 
 
 def ledger(comparison: Comparison) -> Stacks:

@@ -30,6 +30,11 @@ def pareto(front: Front) -> Chart:
     )
 
 
+def tells(front: Front) -> bool:
+    """Return whether there is something to weigh: sets that all cost the same have no front."""
+    return len({point.cost.mean for point in front.points}) > 1
+
+
 def _dot(point: Point) -> Dot:
     slot = 0 if point.label == BASELINE else 1 if point.is_on_front else 8
     return Dot(

@@ -115,7 +115,7 @@ def _ladders(found: Sequence[Ladder]) -> Part:
 
 
 def _pareto(main: Sequence[Comparison]) -> Part | None:
-    found = [front for each in main for front in fronts(each) if len(front.points) > 2]
+    found = [front for each in main for front in fronts(each) if len(front.points) > 2 and pareto.tells(front)]
     if not found:
         return None
     return Part(

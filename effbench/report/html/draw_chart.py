@@ -92,7 +92,15 @@ def _level(figure: Chart, x: Scale, y: Scale) -> Iterator[str]:
     if figure.level is not None:
         at = y.at(figure.level)
         yield element("path", d=f"M{_LEFT} {at:g}H{max(x.start, x.end):g}", class_="level")
-        yield text(figure.level_title, _LEFT + 5, at - 4, class_="tick halo")
+        if _distance(figure, at, y, -1) > _distance(figure, at, y, 0):  # where fewer lines are near
+            yield text(figure.level_title, max(x.start, x.end) - 5, at - 4, class_="tick halo end")
+        else:
+            yield text(figure.level_title, _LEFT + 5, at - 4, class_="tick halo")
+
+
+def _distance(figure: Chart, level: float, y: Scale, end: int) -> float:
+    """Return how far the lines are from a level at one of their ends."""
+    return min((abs(y.at(line.y[end]) - level) for line in figure.lines), default=0.0)
 
 
 def band(line: Line, x: Scale, y: Scale) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 
 from effbench.report.figures.figure import Effect, Forest, Stacks
+from effbench.report.figures.ledger import title
 from effbench.report.figures.scales import Scale, scale, written
 from effbench.report.html.svg import drawing, element, path, shortened, text, tip
 from effbench.report.numbers import significant
@@ -100,7 +101,7 @@ def stacks(figure: Stacks, width: float = WIDTH) -> Markup:
         for slot, (part, amount) in enumerate(zip(figure.parts, amounts, strict=True)):
             if amount > 0.0:
                 begin, reached = reached, reached + amount
-                words = f"{label}, {part.replace('_', ' ')}: {significant(amount)} of {significant(sum(amounts))} s"
+                words = f"{label}, {title(part)}: {significant(amount)} of {significant(sum(amounts))} s"
                 parts.append(
                     element(
                         "rect",

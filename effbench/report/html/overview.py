@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from effbench.analysis.comparison import Comparison, SetResult
+from effbench.analysis.tracks import PER_STEP
 from effbench.analysis.verdicts import Verdict
 from effbench.budget import Budget
 from effbench.errors import InvalidBudget
@@ -42,17 +43,26 @@ class Line:
 
 
 def main_comparisons(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Return the comparison of each workload's largest budget; of several clocks, that with most records."""
+    """Return the comparison of each workload's largest budget.
+
+    Amounts of several clocks do not compare: a clock on which a technique's own work costs goes before one on which it
+    is free, then that with most records.
+    """
+    records = Counter[tuple[str, str]]()
+    for each in comparisons:
+        records[each.group.workload, each.group.clock] += len(each.group.records)
+
+    def rank(each: Comparison) -> tuple[bool, bool, int, str, float]:
+        clock = each.group.clock
+        found = records[each.group.workload, clock]
+        return bool(each.results), clock not in PER_STEP, found, clock, amount(each) or 0.0
+
     best: dict[str, Comparison] = {}
     for each in comparisons:
         known = best.get(each.group.workload)
-        if known is None or _size(each) > _size(known):
+        if known is None or rank(each) > rank(known):
             best[each.group.workload] = each
     return list(best.values())
-
-
-def _size(each: Comparison) -> tuple[bool, float, int]:
-    return bool(each.results), amount(each) or 0.0, len(each.group.records)
 
 
 def amount(each: Comparison) -> float | None:

@@ -16,6 +16,7 @@ from effbench.report.console import visible
 from effbench.report.figures.curves import Over, curves, shared_slots
 from effbench.report.figures.forest import forest
 from effbench.report.figures.ledger import ledger
+from effbench.report.figures.ledger import title as part_title
 from effbench.report.html import draw_rows, overview, provenance, sections, summary
 from effbench.report.html.analyses import analyses, chart_panel, forest_panel
 from effbench.report.html.panel import Panel
@@ -87,11 +88,16 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
-    environment.filters["breakable"] = lambda name: Markup.escape(visible(name)).replace("_", Markup("_<wbr>"))
+    environment.filters["breakable"] = _breakable
     environment.filters["interval_below"] = _interval_below
     environment.filters["words"] = lambda text: text.replace("_", " ")
     environment.filters["slug"] = lambda text: text.replace(" ", "-") or "baseline"
     return environment
+
+
+def _breakable(name: str) -> Markup:
+    """Return a name that may go on on the next line after a `_` or a `/`."""
+    return Markup.escape(visible(name)).replace("_", Markup("_<wbr>")).replace("/", Markup("/<wbr>"))
 
 
 def _interval_below(text: str, share: str = NOTHING) -> Markup:
@@ -129,6 +135,6 @@ def _curves(main: Sequence[Comparison], over: Over) -> list[Panel]:
 
 def _ledger(each: Comparison) -> Panel:
     figure = ledger(each)
-    keys = tuple((slot, part.replace("_", " ")) for slot, part in enumerate(figure.parts))
+    keys = tuple((slot, part_title(part)) for slot, part in enumerate(figure.parts))
     note = f"{counted(figure.left_out, 'set')} are left out." if figure.left_out else ""
     return Panel(figure.title, figure.about, draw_rows.stacks(figure), keys, kind="p", note=note)

@@ -86,7 +86,8 @@ def _unknown(judged: Judged) -> str:
     seeds = sorted({each.planned for _, each in judged})
     runs = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
     if not open_ones:
-        return f"All {counted(len(judged), 'comparison')} are decided, with {runs} seeds each."
+        which = f"All {len(judged)} comparisons are" if len(judged) > 1 else "The one comparison is"
+        return f"{which} decided, with {runs} seeds{' each' if len(judged) > 1 else ''}."
     return (
         f"In {len(open_ones)} of {counted(len(judged), 'comparison')} the {runs} seeds cannot tell the technique from "
         "the baseline, which is not the same as no effect."
