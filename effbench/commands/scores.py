@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from effbench.analysis.comparison import Comparison, compare
 from effbench.analysis.profiles import Profile, profiles
 from effbench.analysis.scores import Score, rungs, scores
+from effbench.analysis.strata import BOOTSTRAP_FROM
 from effbench.commands.layout import columns, paragraph
 from effbench.commands.table import RESULTS, newest
 from effbench.records import plain
@@ -20,7 +21,9 @@ from effbench.store import read_records
 _NOTES = (
     "score: geometric mean, over workloads and paired seeds, of quality over the baseline's; no rival changes it",
     "P(better), P(best): chances of the true order, as far as these seeds tell",
+    f"{NOTHING}: no spread to judge by, on some workload",
     "AlgoPerf: the area below the performance profile (arXiv:2306.07179), which depends on who else is there",
+    f"AlgoPerf's interval: from {BOOTSTRAP_FROM} seeds on",
 )
 
 
