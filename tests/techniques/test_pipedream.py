@@ -19,7 +19,7 @@ from effbench_techniques.optimization_centric.averaged_weights.ema import ema
 from effbench_techniques.system_centric.model.pipedream import pipedream, through_a_copy
 from ranks import evaluated, on_all_ranks
 from schedule_slots import most_under_way
-from toy import CLASSES, begun, images, run, same, tokens, vectors
+from toy import CLASSES, begun, images, random_numbers, run, same, tokens, vectors
 
 RATE = 2.0
 STEPS = 6
@@ -88,6 +88,16 @@ def test_a_batch_goes_back_through_the_weights_that_it_went_forward_through() ->
     assert chunk.weight.grad is None
     finish()
     torch.testing.assert_close(chunk.weight.grad, inputs.detach().sum(0).expand(3, 3))
+
+
+def test_what_a_batch_brings_back_is_added_to_the_gradient_that_is_there() -> None:
+    layer, x = torch.nn.Linear(3, 2), random_numbers(5, 3)
+    layer.weight.grad = torch.ones(2, 3)
+    outputs, finish = through_a_copy(layer, x)
+    outputs.sum().backward()
+    finish()
+    torch.testing.assert_close(layer.weight.grad, 1.0 + x.sum(0).expand(2, 3))
+    torch.testing.assert_close(layer.bias.grad, torch.full((2,), 5.0))
 
 
 def test_a_stage_has_as_many_batches_under_way_as_there_are_stages_from_it_to_the_end() -> None:
