@@ -95,7 +95,12 @@ def run(
     return load_results(folder)
 
 
-def table(*folders: str | os.PathLike[str], metric: str | None = None, workload: str | None = None) -> pd.DataFrame:
+def table(
+    *folders: str | os.PathLike[str],
+    metric: str | None = None,
+    workload: str | None = None,
+    against: str | None = None,
+) -> pd.DataFrame:
     """Compare what was run: one row a set of techniques, workload and budget, as `effbench table` shows them.
 
     Numbers are in full precision, with units in the names of their columns. `mean`, `difference` and their ends are
@@ -103,17 +108,21 @@ def table(*folders: str | os.PathLike[str], metric: str | None = None, workload:
 
     metric: what to compare; default: each workload's headline metric, on test.
     workload: of this one alone.
+    against: the set to compare with, as `mixup(alpha=0.1)+ema`; default: the baseline.
 
     Raises:
         EffbenchError: a folder does not exist, or cannot be read.
-        UnknownName: there is no such workload, or no record with such a metric.
+        InvalidSuite: `against` is not written as a set is.
+        UnknownName: there is no such workload, no record with such a metric, or none of the set `against`.
     """
     from effbench.analysis.noise import read_aa
     from effbench.report.frames import to_frame
     from effbench.report.tables import comparison_table
+    from effbench.sets import parse_set
     from effbench.store import read_records
 
-    return to_frame(comparison_table(read_records(folders), metric, workload, aa=read_aa(folders)))
+    other = parse_set(against) if against else None
+    return to_frame(comparison_table(read_records(folders), metric, workload, aa=read_aa(folders), against=other))
 
 
 def default_jobs(threads: int) -> int:

@@ -79,6 +79,7 @@ TABLE = Verb(
         ),
         METRIC,
         WORKLOAD,
+        Argument("--against", "compare with this set, not the baseline", "SET", completes="techniques"),
         Argument(
             "--by",
             f"a table for each {', '.join(BY[:-1])} or {BY[-1]}",
@@ -103,7 +104,7 @@ TABLE = Verb(
     (
         "effbench table",
         "effbench table results/quick --format markdown -o quick.md",
-        "effbench table results/quick --by workload --style compact --sort=-difference",
+        "effbench table results/quick --against muon --style compact --sort=-difference",
         "effbench table results/quick --style paper --format latex -o table.tex",
     ),
     "By default each workload is judged by its headline metric, on its test examples.",

@@ -29,8 +29,8 @@ calibrate SUITE --technique SET... --workload NAME... --out DIR --jobs N --threa
     --fresh --plugin X... --strict-plugins
 aa SUITE --budget B --total T --seeds LIST --workload NAME... --out DIR --jobs N --threads N --device D
     --data NAME=PATH... --fresh --plugin X... --strict-plugins
-table [RESULTS...] --format F --metric M --workload NAME --by WHAT --columns LIST --sort COLUMN --style S -o FILE
-    --plugin X... --strict-plugins
+table [RESULTS...] --format F --metric M --workload NAME --against SET --by WHAT --columns LIST --sort COLUMN --style S
+    -o FILE --plugin X... --strict-plugins
 scores [RESULTS...] --metric M --json
 claims [RESULTS...] --metric M --workload NAME --json
 report [RESULTS...] -o FILE --title T --plugin X...

@@ -69,7 +69,7 @@ how to read it
   sets with missing seeds stand below complete ones: the seeds that are left may be the lucky ones
   target: accuracy 0.75 on validation
   to target: interpolated between evaluations; geometric mean and its 95 % interval
-  examples/s: geometric mean, without set-up; ×: over the baseline's, by seed
+  examples/s: geometric mean, without set-up; ×: over that of the baseline, by seed
   peak MiB: of the seed with most
   set-up s: geometric mean of what comes before the first step
   budgets are counted in seconds at the prices of the reference machine, evaluation left out

@@ -18,14 +18,18 @@ _NAMES = 3  # sets that a sentence names before it counts the rest
 _MACHINE = ("processor", "cores", "system", "device")
 
 
-def caveats(group: Group, measure: Measure, results: Sequence[SetResult]) -> list[str]:
-    """Return what to know before believing the numbers of a group; empty where nothing is amiss."""
+def caveats(group: Group, measure: Measure, results: Sequence[SetResult], against: str = "baseline") -> list[str]:
+    """Return what to know before believing the numbers of a group; empty where nothing is amiss.
+
+    against: label of the set that the others are compared with.
+    """
+    usual = named(against)
     ran = [record for record in group.records if record.status != "not_started"]
     return [
         *_few_seeds(group),
         *_stopped(group),
-        *_baseline(results),
-        *_unpaired(results),
+        *_baseline(results, usual),
+        *_unpaired(results, usual),
         *_equal_differences(results),
         *_direction(measure),
         *_mixed(ran, "threads for each trial", lambda record: str(record.threads)),
@@ -58,19 +62,24 @@ def _stopped(group: Group) -> Iterable[str]:
         )
 
 
-def _baseline(results: Sequence[SetResult]) -> Iterable[str]:
+def named(against: str) -> str:
+    """Return what sentences call the set that others are compared with."""
+    return "the baseline" if against == "baseline" else against
+
+
+def _baseline(results: Sequence[SetResult], usual: str) -> Iterable[str]:
     baseline = [each for each in results if each.is_baseline]
     if results and not baseline:
-        yield "there is no record of the baseline here, so there is nothing to compare with"
+        yield f"there is no record of {usual} here, so there is nothing to compare with"
     elif baseline and not baseline[0].is_complete:
-        yield f"the baseline is scored on {len(baseline[0].values)} of {baseline[0].planned} seeds only"
+        yield f"{usual} is scored on {len(baseline[0].values)} of {baseline[0].planned} seeds only"
 
 
-def _unpaired(results: Sequence[SetResult]) -> Iterable[str]:
+def _unpaired(results: Sequence[SetResult], usual: str) -> Iterable[str]:
     baseline = next((each for each in results if each.is_baseline), None)
     alone = [each.label for each in results if baseline is not None and set(each.values) - set(baseline.values)]
     if alone:
-        yield f"some seeds have no run of the baseline to pair with, and count for the mean only: {_names(alone)}"
+        yield f"some seeds have no run of {usual} to pair with, and count for the mean only: {_names(alone)}"
 
 
 def _equal_differences(results: Sequence[SetResult]) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""Each set of techniques against the baseline, seed by seed, at the end of the same budget."""
+"""Each set of techniques against the baseline, or another set, seed by seed, at the end of the same budget."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from effbench import collecting
 from effbench.analysis.caveats import caveats
-from effbench.analysis.groups import BASELINE, BROKEN, Group, grouped, in_order
+from effbench.analysis.groups import BROKEN, Group, grouped, in_order
 from effbench.analysis.intervals import CONFIDENCE, Estimate, estimate
 from effbench.analysis.measures import Measure, known_measures, measure
 from effbench.analysis.noise import noise_of
@@ -20,7 +20,7 @@ from effbench.analysis.stopping import DECIDED, intervals, left_out, stopped
 from effbench.analysis.targets import TimeToTarget, time_to_target
 from effbench.analysis.verdicts import Verdict, corrected, is_told_apart, paired, verdict
 from effbench.errors import UnknownName
-from effbench.records import Record
+from effbench.records import Record, canonical, label
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class SetResult:
     techniques: Mapping[str, Mapping[str, Any]]
     records: Sequence[Record]  # one a seed
     planned: int  # seeds
+    is_baseline: bool  # whether the others are compared with it: the empty set, unless another is asked for
     values: Mapping[int, float]  # seed -> measure of the runs that are scored: finite, status ok
     nonfinite: Sequence[float]  # NaN and infinite measures of runs that ended well otherwise
     mean: Estimate
@@ -45,11 +46,6 @@ class SetResult:
     relative_speed: float | None  # to the baseline: geometric mean of the ratios of paired seeds
     peak_memory_mib: float | None  # of the seed that needed most
     setup_seconds: Ratio
-
-    @property
-    def is_baseline(self) -> bool:
-        """Whether this is the empty set."""
-        return not self.techniques
 
     @property
     def is_complete(self) -> bool:
@@ -74,6 +70,7 @@ class Comparison:
     group: Group
     measure: Measure
     confidence: float
+    against: str  # label of the set that the others are compared with: "baseline", unless another is asked for
     noise_floor: float  # in units of the measure; 0 where no A/A run tells
     results: Sequence[SetResult]
     caveats: Sequence[str]  # what the numbers cannot vouch for
@@ -87,14 +84,16 @@ def compare(
     confidence: float = CONFIDENCE,
     noise_floor: float = 0.0,
     aa: Sequence[Record] = (),
+    against: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Comparison]:
-    """Compare all sets with the baseline, for each workload and budget by itself.
+    """Compare all sets with the baseline, or with another set, for each workload and budget by itself.
 
     metric: what to compare (see `measures.measure`); each workload's headline metric by default.
     workload: compare on this one alone.
     noise_floor: differences up to this size do not matter, in units of the metric; none of them is better or worse.
     aa: records of the baseline against itself. Their floor (see `noise`) greys out what lies under it; it overrules no
         verdict, for it knows nothing of the luck that paired seeds have in common.
+    against: the set that takes the place of the baseline, to tell what one technique adds to another.
 
     Runs are paired by seed: a seed fixes the first weights and the order of examples. The intervals of the
     differences are Student's t, widened by Holm's correction over the sets of a table, and the verdict comes from
@@ -104,10 +103,10 @@ def compare(
     best mean. Incomplete sets sort below complete ones.
 
     Raises:
-        UnknownName: there is no such workload, or no record with such a metric.
+        UnknownName: there is no such workload, no record with such a metric, or none of the set `against`.
     """
     with collecting.put_off():
-        return _comparisons(list(records), metric, workload, confidence, noise_floor, list(aa))
+        return _comparisons(list(records), metric, workload, confidence, noise_floor, list(aa), against or {})
 
 
 def _comparisons(
@@ -117,6 +116,7 @@ def _comparisons(
     confidence: float,
     noise_floor: float,
     own: Sequence[Record],
+    against: Mapping[str, Mapping[str, Any]],
 ) -> list[Comparison]:
     if workload is not None:
         if workload not in (known := {record.workload for record in found}):
@@ -124,8 +124,11 @@ def _comparisons(
         found = [record for record in found if record.workload == workload]
     if metric is not None and found:
         measure(found, metric)
+    groups = in_order(grouped(found))
+    if against and all(canonical(against) not in group.sets for group in groups):
+        raise UnknownName("set", label(against), {record.label for record in found}, "among these records ")
     comparisons = []
-    for group in in_order(grouped(found)):
+    for group in groups:
         try:
             chosen = measure(group.records, metric)
         except UnknownName as unknown:
@@ -135,7 +138,7 @@ def _comparisons(
             continue  # another workload's metric
         noise = noise_of(group, chosen, own)
         floor = noise.floor(len(group.seeds), confidence) if noise else None
-        compared = _compared(group, chosen, confidence, noise_floor)
+        compared = _compared(group, chosen, confidence, noise_floor, against)
         comparisons.append(compared if floor is None else _greyed(compared, max(floor, noise_floor)))
     return comparisons
 
@@ -151,10 +154,19 @@ def _greyed(comparison: Comparison, floor: float) -> Comparison:
     return dataclasses.replace(comparison, noise_floor=floor, results=results)
 
 
-def _compared(group: Group, chosen: Measure, confidence: float, noise_floor: float) -> Comparison:
-    planned = len(group.seeds)
-    baseline = _measured(group.sets.get(BASELINE, []), chosen, planned, confidence)
-    results = [_measured(records, chosen, planned - left_out(records), confidence) for records in group.sets.values()]
+def _compared(
+    group: Group,
+    chosen: Measure,
+    confidence: float,
+    noise_floor: float,
+    against: Mapping[str, Mapping[str, Any]],
+) -> Comparison:
+    planned, usual = len(group.seeds), canonical(against)
+    baseline = _measured(group.sets.get(usual, []), True, chosen, planned, confidence)
+    results = [
+        _measured(records, name == usual, chosen, planned - left_out(records), confidence)
+        for name, records in group.sets.items()
+    ]
     differences = [None if each.is_baseline else paired(each.values, baseline.values, confidence) for each in results]
     wide = [(found, None) for found in intervals(group, differences, confidence)] if stopped(group) else None
     judged = []
@@ -172,10 +184,13 @@ def _compared(group: Group, chosen: Measure, confidence: float, noise_floor: flo
             )
         )
     ranked = sorted(_marked(judged, chosen, confidence), key=lambda each: _rank(each, chosen))
-    return Comparison(group, chosen, confidence, noise_floor, ranked, caveats(group, chosen, ranked))
+    name = label(against)
+    return Comparison(group, chosen, confidence, name, noise_floor, ranked, caveats(group, chosen, ranked, name))
 
 
-def _measured(records: Sequence[Record], chosen: Measure, planned: int, confidence: float) -> SetResult:
+def _measured(
+    records: Sequence[Record], is_baseline: bool, chosen: Measure, planned: int, confidence: float
+) -> SetResult:
     ok = [record for record in records if record.status == "ok"]
     read = {record.seed: value for record in ok if (value := chosen.read(record)) is not None}
     values = {seed: value for seed, value in read.items() if math.isfinite(value)}
@@ -186,6 +201,7 @@ def _measured(records: Sequence[Record], chosen: Measure, planned: int, confiden
         techniques=records[0].techniques if records else {},
         records=records,
         planned=planned,
+        is_baseline=is_baseline,
         values=values,
         nonfinite=[value for value in read.values() if not math.isfinite(value)],
         mean=estimate(list(values.values()), confidence),

@@ -14,6 +14,7 @@ from effbench.report.formats import Format, formats
 from effbench.report.layouts import laid_out
 from effbench.report.sources import said_in, technique_sources, with_said
 from effbench.report.tables import comparison_table
+from effbench.sets import parse_set
 from effbench.store import read_records
 
 RESULTS = Path("results")  # where `run` puts the folders of suites
@@ -26,8 +27,9 @@ def run(arguments: argparse.Namespace) -> int:
     records = read_records(folders)
     if not records:
         raise EffbenchError(f"there are no records in {', '.join(map(str, folders))}; run a suite into it first")
+    against = parse_set(arguments.against) if arguments.against else None
     tables = laid_out(
-        comparison_table(records, arguments.metric, arguments.workload, aa=read_aa(folders)),
+        comparison_table(records, arguments.metric, arguments.workload, aa=read_aa(folders), against=against),
         by=arguments.by,
         columns=[key.strip() for key in (arguments.columns or "").split(",") if key.strip()],
         sort=arguments.sort or "",

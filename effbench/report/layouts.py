@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from effbench.errors import UnknownName
 from effbench.report import numbers
+from effbench.report.abbreviations import ABOUT as NAMES
 from effbench.report.said_once import merged, of_all
 from effbench.report.table import Column, Remark, Row, Table, Value, without
 from effbench.taxonomy import LEAVES
@@ -56,7 +57,7 @@ def laid_out(
 
 
 def _kept(remarks: Sequence[Remark], style: str) -> tuple[Remark, ...]:
-    return tuple(remark for remark in remarks if remark.kind in _REMARKS[style])
+    return tuple(remark for remark in remarks if remark.kind in _REMARKS[style] or remark.about == NAMES)
 
 
 def _as_they_come(tables: Sequence[Table], leaves: Mapping[str, str]) -> list[Table]:
@@ -73,7 +74,7 @@ def _by_leaf(tables: Sequence[Table], leaves: Mapping[str, str]) -> list[Table]:
         return " + ".join(found) if row.values["techniques"] != "{}" else ""
 
     def key(row: Row) -> tuple[bool, int]:
-        return row.values["techniques"] != "{}", order.get(leaf(row).partition(" + ")[0], len(order))
+        return _is_compared(row), order.get(leaf(row).partition(" + ")[0], len(order))
 
     return [
         _with_column(dataclasses.replace(table, rows=tuple(sorted(table.rows, key=key))), Column("leaf", "leaf"), leaf)
@@ -217,6 +218,11 @@ def _text(key: str, value: Value) -> str:
     return numbers.significant(value) if isinstance(value, float) else str(value)
 
 
+def _is_compared(row: Row) -> bool:
+    """Return whether the row is of a set that is compared with another, which stands first: usually the baseline."""
+    return row.values["technique"] != row.values["against"]
+
+
 def _sorted(table: Table, sort: str) -> Table:
     key, down = sort.lstrip("-"), sort.startswith("-")
     known = set(table.rows[0].values) if table.rows else set()
@@ -225,13 +231,12 @@ def _sorted(table: Table, sort: str) -> Table:
 
     def place(row: Row) -> tuple[bool, bool, float, str]:
         value = row.values[key]
-        first = row.values["techniques"] != "{}"
+        first = _is_compared(row)
         if isinstance(value, int | float):
             return first, math.isnan(value), -float(value) if down else float(value), ""
         return first, value is None, 0.0, str(value)
 
     rows = sorted(table.rows, key=place)
     if down and any(isinstance(row.values[key], str) for row in rows):
-        baseline = [row for row in rows if row.values["techniques"] == "{}"]
-        rows = baseline + [row for row in reversed(rows) if row.values["techniques"] != "{}"]
+        rows = [row for row in rows if not _is_compared(row)] + list(filter(_is_compared, reversed(rows)))
     return dataclasses.replace(table, rows=tuple(rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from effbench.analysis.caveats import machine
+from effbench.analysis.caveats import machine, named
 from effbench.analysis.comparison import Comparison, SetResult
 from effbench.analysis.verdicts import Verdict
 from effbench.records import STATUSES, Record
@@ -108,7 +108,7 @@ def _intervals(comparison: Comparison) -> Iterator[Remark]:
 def _marks(comparison: Comparison) -> Iterator[Remark]:
     results = comparison.results
     if any(each.best for each in results):
-        text = "★: better than the baseline, and not told apart from the best mean of the complete sets"
+        text = f"★: better than {named(comparison.against)}, and not told apart from the best mean of the complete sets"
         yield _note(text, "best", "verdict")
     if comparison.noise_floor:
         floor = significant(comparison.noise_floor, 2)
@@ -130,7 +130,7 @@ def _costs(comparison: Comparison) -> Iterator[Remark]:
         text = f"to target: interpolated between evaluations; geometric mean and its {percent} interval"
         yield _note(text, "to target", "time_to_target")
     if any(each.examples_per_second.mean is not None for each in results):
-        text = f"examples/s: geometric mean, without set-up; {TIMES}: over the baseline's, by seed"
+        text = f"examples/s: geometric mean, without set-up; {TIMES}: over that of {named(comparison.against)}, by seed"
         yield _note(text, "speed", "examples_per_second")
     if any(each.peak_memory_mib is not None for each in results):
         yield _note("peak MiB: of the seed with most", "memory", "peak_memory_mib")

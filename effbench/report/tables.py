@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from effbench.analysis.caveats import named
 from effbench.analysis.comparison import Comparison, SetResult, compare
 from effbench.analysis.intervals import Estimate
 from effbench.analysis.ratios import Ratio, positive_mean
@@ -14,10 +16,12 @@ from effbench.budget import Budget
 from effbench.errors import InvalidBudget
 from effbench.records import Record, canonical, plain
 from effbench.report import numbers
+from effbench.report.abbreviations import ABOUT as NAMES
+from effbench.report.abbreviations import short_names
 from effbench.report.method import hardware
 from effbench.report.numbers import NOTHING, TIMES
 from effbench.report.remarks import SECONDS, WAYS, problems_of, remarks, unit_of
-from effbench.report.table import Column, Row, Table, Value
+from effbench.report.table import Column, Remark, Row, Table, Value
 from effbench.report.words import counted
 
 
@@ -27,18 +31,20 @@ def comparison_table(
     workload: str | None = None,
     *,
     aa: Sequence[Record] = (),
+    against: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Table]:
-    """Return one table for each workload and budget: every set of techniques against the baseline.
+    """Return one table for each workload and budget: every set of techniques against the baseline, or another set.
 
     metric: what to compare: a metric, `validation/<metric>`, or a cost such as `peak_memory_mib`; by default the
         headline metric of each workload, on test.
     workload: show this one alone.
     aa: records of the baseline against itself; what lies under their noise floor is greyed out.
+    against: the set to compare with instead of the baseline.
 
     Raises:
-        UnknownName: there is no such workload, or no record with such a metric.
+        UnknownName: there is no such workload, no record with such a metric, or none of the set `against`.
     """
-    return tables_of(compare(records, metric, workload, aa=aa))
+    return tables_of(compare(records, metric, workload, aa=aa, against=against))
 
 
 def tables_of(comparisons: Sequence[Comparison]) -> list[Table]:
@@ -59,7 +65,8 @@ def to_table(comparison: Comparison, apart: bool = False, waived: Mapping[str, E
     """
     group, measure = comparison.group, comparison.measure
     waived = waived or {}
-    columns = _columns(comparison, any(waived.values()))
+    names, explained = short_names(each.techniques for each in comparison.results)
+    columns = _columns(comparison, names.get(comparison.against, comparison.against), any(waived.values()))
     where = f" ({' '.join(part for part in (group.clock, group.version) if part)})" if apart else ""
     shown, seeds = f"{measure.split} {measure.title}".strip(), counted(len(group.seeds), "seed")
     return Table(
@@ -67,9 +74,10 @@ def to_table(comparison: Comparison, apart: bool = False, waived: Mapping[str, E
         caption=", ".join(part for part in (shown, WAYS[measure.higher_is_better], seeds) if part),
         columns=columns,
         rows=tuple(
-            _row(each, comparison, columns, waived.get(canonical(each.techniques))) for each in comparison.results
+            _row(each, names[each.label], comparison, columns, waived.get(canonical(each.techniques)))
+            for each in comparison.results
         ),
-        remarks=remarks(comparison, apart=apart),
+        remarks=(*(Remark("note", line, NAMES) for line in explained), *remarks(comparison, apart=apart)),
         statement=statement(comparison),
     )
 
@@ -85,19 +93,19 @@ def statement(comparison: Comparison) -> str:
     mean = f"geometric mean over {seeds} and its" if measure.is_cost else f"mean over {seeds} and half of its"
     return (
         f"{shown[:1].upper()}{shown[1:]} on {group.workload}{f' ({way})' if way else ''}: {mean} {percent} interval, "
-        f"and the difference to the baseline, paired by seed, with its interval, corrected for the number of sets. "
-        f"Budget of a trial: {group.budget}{clock}, evaluation left out. {hardware(group.records)}"
+        f"and the difference to {named(comparison.against)}, paired by seed, with its interval, corrected for the "
+        f"number of sets. Budget of a trial: {group.budget}{clock}, evaluation left out. {hardware(group.records)}"
     )
 
 
-def _columns(comparison: Comparison, with_waived: bool) -> tuple[Column, ...]:
+def _columns(comparison: Comparison, against: str, with_waived: bool) -> tuple[Column, ...]:
     """Return the columns that have something to show."""
     results, clock = comparison.results, comparison.group.clock
     wanted = [
         (Column("technique", "technique"), True),
         (Column("n", "n", "right"), True),
         (Column("mean", comparison.measure.title, "decimal"), True),
-        (Column("difference", "Δ vs baseline", "decimal"), any(each.difference for each in results)),
+        (Column("difference", f"Δ vs {against}", "decimal"), any(each.difference for each in results)),
         (Column("waived", "Δ, own work waived", "decimal", optional=True), with_waived),
         (Column("verdict", "verdict"), any(each.verdict for each in results)),
         (
@@ -120,9 +128,9 @@ def _columns(comparison: Comparison, with_waived: bool) -> tuple[Column, ...]:
     return tuple(column for column, shown in wanted if shown)
 
 
-def _row(each: SetResult, comparison: Comparison, columns: Sequence[Column], waived: Estimate | None) -> Row:
+def _row(each: SetResult, name: str, comparison: Comparison, columns: Sequence[Column], waived: Estimate | None) -> Row:
     texts = {
-        "technique": each.label,
+        "technique": name,
         "n": f"{len(each.values)}/{each.planned}",
         "mean": _mean(each, comparison),
         "difference": numbers.difference(each.difference) if each.difference else NOTHING,
@@ -172,7 +180,8 @@ def _budget_amount(comparison: Comparison) -> str:
 
 
 def _speed(each: SetResult) -> str:
-    ratio = f" ({each.relative_speed:.2f}{TIMES})" if each.relative_speed is not None else ""
+    times = each.relative_speed
+    ratio = "" if times is None else f" ({f'{times:.2f}' if 0.1 <= times < 10 else numbers.significant(times)}{TIMES})"
     return _number(each.examples_per_second.mean) + ratio
 
 
@@ -190,6 +199,7 @@ def row_values(each: SetResult, comparison: Comparison, waived: Estimate | None 
         "clock": group.clock,
         "effbench": group.version,
         "technique": each.label,
+        "against": comparison.against,
         "techniques": json.dumps(plain(each.techniques), ensure_ascii=False),
         "split": measure.split,
         "metric": measure.name,
