@@ -1,7 +1,10 @@
 """Why two sets of results differ, and which do not belong together."""
 
+import math
+
 import pytest
 
+from effbench.analysis.costs import cost
 from effbench.analysis.explain import Missing, explain
 from effbench.analysis.merging import mismatches
 from record_factory import curve, record, several
@@ -78,6 +81,14 @@ def test_prices_that_differ_are_told():
     }
 
 
+def test_prices_that_another_version_wrote_are_told_apart_and_not_read():
+    ours, theirs = several("ema", [0.8], price={"each": 1.0}), several("ema", [0.8], price={"each": 2.0})
+    assert changed(explain(ours, theirs)) == {}
+    (found,) = mismatches(ours, theirs)
+    assert str(found).startswith('price of ema on mnist1d_cnn: {"each": 1.0} against {"each": 2.0}; share one')
+    assert not cost(ours, several("", [0.8])).is_priced
+
+
 def test_step_times_are_compared_line_by_line():
     slow = {"setup": 0.4, "data": 0.2, "forward_backward": 8.0, "update": 0.8}
     found = explain(RUNS, other(ledger=slow, wall_seconds=9.4))
@@ -98,6 +109,16 @@ def test_the_ratio_of_times_is_that_of_the_times_beside_it():
     line = explain(first, second).lines[0]
     assert line.ratio.mean == pytest.approx(2.0)
     assert (400 * line.first_seconds, 400 * line.second_seconds) == (pytest.approx(2.0), pytest.approx(4.0))
+
+
+def test_lines_that_only_some_ledgers_have_are_compared_where_both_have_them():
+    first, second = several("", [0.8, 0.9, 0.85]), several("", [0.8, 0.9, 0.85])
+    first[0].ledger |= {"checkpoint": 1.0, "evaluation": math.inf}
+    second[0].ledger |= {"checkpoint": 3.0, "evaluation": 2.0}
+    second[1].ledger |= {"extra": 3.0}
+    ratios = {line.line: (line.ratio.n, line.ratio.mean) for line in explain(first, second).lines}
+    assert ratios["checkpoint"] == (1, pytest.approx(3.0))
+    assert not {"evaluation", "extra"} & set(ratios)
 
 
 def test_where_runs_of_one_seed_part_is_found():

@@ -65,7 +65,7 @@ def _joules(records: Sequence[Record]) -> dict[int, float]:
 
 def _priced(records: Sequence[Record]) -> Ratio | None:
     """Return the price of a step over the baseline's, as a mean over the phases of the budget."""
-    phases = next((record.price["phases"] for record in records if record.price), None)
+    phases = next((record.price.get("phases") for record in records if record.price), None)
     if not phases:
         return None
     ends = [*(phase["start"] for phase in phases[1:]), 1.0]

@@ -173,7 +173,7 @@ def _prices(first: Iterable[Record], second: Iterable[Record]) -> Iterable[Chang
 def _price_of(records: Iterable[Record]) -> dict[tuple[str, str], str]:
     found = {}
     for record in records:
-        if record.price:
+        if record.price and record.price.get("phases"):  # another version may write prices in another way
             phases = [f"{phase['ratio']:.3g}" for phase in record.price["phases"]]
             found[record.workload, record.label] = f"{' then '.join(phases)} of the baseline's step"
     return found
@@ -186,7 +186,8 @@ def _line_ratios(pairs: Sequence[tuple[Record, Record]]) -> Iterable[LineRatio]:
             by_workload.setdefault(one.workload, []).append((_seconds(one), _seconds(other)))
     for workload, found in by_workload.items():
         for line in dict.fromkeys(line for one, _ in found for line in one):
-            both = [(a, b) for one, other in found if (a := one[line]) > 0.0 and (b := other.get(line, 0.0)) > 0.0]
+            pairs_of_line = [(one.get(line, 0.0), other.get(line, 0.0)) for one, other in found]
+            both = [(a, b) for a, b in pairs_of_line if 0.0 < a < math.inf and 0.0 < b < math.inf]
             if both:
                 ours, theirs = (geometric_mean(side).mean or 0.0 for side in zip(*both, strict=True))
                 ratio = geometric_mean([b / a for a, b in both])

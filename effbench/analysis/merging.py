@@ -112,5 +112,7 @@ def _priced(records: Iterable[Record]) -> dict[tuple[str, str], tuple[str, Any]]
 
 
 def _cost(price: Mapping[str, Any]) -> str:
+    if not price.get("phases"):  # as another version may write it
+        return canonical(price)
     steps = " then ".join(f"{phase['cost']:.4g}" for phase in price["phases"])
     return f"{steps} {price['unit']} a step"
