@@ -103,6 +103,18 @@ def test_the_baseline_comes_first_and_one_budget_is_no_ladder():
     assert climb({10: 0.02}) == {}
 
 
+def test_budgets_of_unknown_size_are_no_rungs():
+    naps = {"clock": "naps", "higher_is_better": True}
+    records = [
+        each
+        for budget, value in (("2 naps", 0.7), ("4 naps", 0.9), ("some naps", 0.9))
+        for each in several("", [0.8, 0.82, 0.81], budget=budget, **naps)
+        + several("mixup", [value] * 3, budget=budget, **naps)
+    ]
+    assert [rung.amount for rung in ladders(compare(records))[1].rungs] == [2.0, 4.0]
+    assert ladders(compare(records[6:])) == []
+
+
 def test_incomplete_rungs_make_no_crossing():
     records = []
     for seconds, gain in {10: -0.02, 40: 0.02}.items():

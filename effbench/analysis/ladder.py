@@ -12,6 +12,7 @@ from effbench.analysis.comparison import Comparison, SetResult
 from effbench.analysis.intervals import Estimate
 from effbench.analysis.verdicts import Verdict
 from effbench.budget import Budget
+from effbench.errors import InvalidBudget
 from effbench.records import canonical
 
 
@@ -84,35 +85,41 @@ _MIXED = "shows no crossing between its budgets"
 
 
 def ladders(comparisons: Sequence[Comparison]) -> list[Ladder]:
-    """Return the ladder of each set, the baseline first, on each workload and clock that has two budgets or more."""
+    """Return the ladder of each set, the baseline first, on each workload and clock that has two budgets or more.
+
+    A budget of which nobody knows how much it is, as one of a plugin's clock that no record names, is no rung.
+    """
     by_workload: dict[tuple[str, str, str], list[Comparison]] = {}
     for each in comparisons:
         by_workload.setdefault((each.group.workload, each.group.clock, each.group.version), []).append(each)
     found = []
     for (workload, clock, _), alike in by_workload.items():
-        if len(alike) < 2:
+        known = [(amount, each) for each in alike if (amount := amount_of(each)) is not None]
+        if len(known) < 2:
             continue
-        ordered = sorted(alike, key=amount_of)
-        rungs = [(each, {canonical(one.techniques): one for one in each.results}) for each in ordered]
-        seen = {name: one for _, by_name in reversed(rungs) for name, one in by_name.items()}
+        ordered = sorted(known, key=lambda pair: pair[0])
+        rungs = [(at, each, {canonical(one.techniques): one for one in each.results}) for at, each in ordered]
+        seen = {name: one for *_, by_name in reversed(rungs) for name, one in by_name.items()}
         for name, one in sorted(seen.items(), key=lambda item: (not item[1].is_baseline, item[1].label)):
-            own = [(each, by_name[name]) for each, by_name in rungs if name in by_name]
-            found.append(_ladder(workload, clock, one, own, ordered[-1]))
+            own = [_rung(at, each, by_name[name]) for at, each, by_name in rungs if name in by_name]
+            found.append(_ladder(workload, clock, one, own, ordered[-1][1]))
     return found
 
 
-def amount_of(comparison: Comparison) -> float:
-    """Return the budget of a comparison, in its unit."""
-    return Budget.parse(comparison.group.budget, more_units=[comparison.group.clock]).amount
+def amount_of(comparison: Comparison) -> float | None:
+    """Return the budget of a comparison, in its unit; None where its unit is a plugin's, and no record names it."""
+    try:
+        return Budget.parse(comparison.group.budget, more_units=[comparison.group.clock]).amount
+    except InvalidBudget:
+        return None
 
 
-def _ladder(
-    workload: str, clock: str, like: SetResult, own: Sequence[tuple[Comparison, SetResult]], largest: Comparison
-) -> Ladder:
-    rungs = []
-    for comparison, each in own:
-        amount, budget = amount_of(comparison), comparison.group.budget
-        rungs.append(Rung(budget, amount, len(each.values), each.planned, each.mean, each.difference, each.verdict))
+def _rung(amount: float, comparison: Comparison, each: SetResult) -> Rung:
+    budget = comparison.group.budget
+    return Rung(budget, amount, len(each.values), each.planned, each.mean, each.difference, each.verdict)
+
+
+def _ladder(workload: str, clock: str, like: SetResult, rungs: Sequence[Rung], largest: Comparison) -> Ladder:
     measure = largest.measure
     crossings = crossings_of(rungs, measure.higher_is_better)
     return Ladder(
