@@ -125,6 +125,16 @@ def test_intervals_of_scores_cover_the_truth():
     assert 0.92 <= covered / studies <= 0.99
 
 
+def test_sets_that_are_written_alike_have_profiles_of_their_own():
+    one, text = {"a": {"by": 1}}, {"a": {"by": "1"}}
+    records = several("", [0.8, 0.8]) + several(one, [0.9, 0.9]) + several(text, [0.7, 0.7])
+    for number, each in enumerate(records):
+        each.key = str(number)
+    found = profiles(compare(records))
+    assert [(each.techniques, each.label) for each in found] == [(one, "a(by=1)"), ({}, "baseline"), (text, "a(by=1)")]
+    assert found[0].score > found[1].score > found[2].score == 0.0
+
+
 def test_without_targets_there_is_no_profile():
     assert profiles(compare(several("", [0.8], target=None))) == []
     assert profiles(compare(several("ema", [0.8])), against_baseline=True) == []

@@ -161,6 +161,7 @@ def test_claims_stand_beside_what_was_measured(capsys: pytest.CaptureFixture[str
     row = next(line for line in lines if "5s reference" in line)
     assert row.endswith(" helps at equal steps; no evidence that it pays for itself")
     assert "+0.0507 [" in row  # at equal steps
+    assert "together: what Δ and waived tell of it, in words" in lines
     cards = json.loads(shown(capsys, "claims", "--json"))
     assert [card["budget"] for card in cards] == ["5s reference", "400 steps"]
     assert cards[0]["records"][0] == [0, "ok", STUDY[3].key]
@@ -177,3 +178,16 @@ def test_scores_are_shown_for_each_set(capsys: pytest.CaptureFixture[str]) -> No
     assert [row["label"] for row in rows] == ["sam", "ema", "baseline", "late"]
     assert rows[0]["ratio"]["mean"] == pytest.approx(1.1238, abs=1e-3)
     assert rows[0]["algoperf"] == 1.0
+
+
+def test_sets_that_are_written_alike_are_scored_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    one, text = several({"a": {"by": 1}}, [0.9, 0.911, 0.92]), several({"a": {"by": "1"}}, [0.7, 0.711, 0.72])
+    for number, each in enumerate(records := [*STUDY[:3], *one, *text]):
+        each.key = str(number)
+    folder("results/quick", records)
+    rows = json.loads(shown(capsys, "scores", "--json"))
+    assert [(row["label"], row["algoperf"] > 0.0) for row in rows] == [
+        ("a(by=1)", True),
+        ("baseline", True),
+        ("a(by=1)", False),
+    ]

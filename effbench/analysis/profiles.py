@@ -10,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from effbench.analysis.comparison import Comparison
+from effbench.analysis.comparison import Comparison, SetResult
 from effbench.analysis.intervals import CONFIDENCE
 from effbench.analysis.stopping import DECIDED
 from effbench.analysis.strata import BOOTSTRAP_FROM
@@ -40,6 +41,7 @@ class Profile:
     score: float
     low: float | None = None  # interval of the score, seeds drawn inside workloads
     high: float | None = None
+    techniques: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the set, where `profiles` made it
 
 
 def performance_profiles(times: Times, *, reference: str | None = None, r_max: float = R_MAX) -> list[Profile]:
@@ -75,13 +77,17 @@ def profiles(
     the same for all sets; of fewer than `strata.BOOTSTRAP_FROM` seeds there is none.
     """
     spent = _spent(comparisons)
-    labels, reference = _labels(comparisons), canonical({}) if against_baseline else None
+    sets, reference = _sets(comparisons), canonical({}) if against_baseline else None
     if not spent or (reference is not None and reference not in spent):
         return []
     times = {name: {w: _median(values) for w, values in found.items()} for name, found in spent.items()}
     whole = performance_profiles(times, reference=reference)
     ends = _score_intervals(spent, reference, confidence)
-    return [dataclasses.replace(p, label=labels[p.label], low=ends[p.label][0], high=ends[p.label][1]) for p in whole]
+    return [
+        dataclasses.replace(p, label=sets[p.label].label, techniques=sets[p.label].techniques, low=low, high=high)
+        for p in whole
+        for low, high in [ends[p.label]]
+    ]
 
 
 def _score_intervals(
@@ -142,15 +148,15 @@ def _median(times: Sequence[float]) -> float:
     return known[len(known) // 2] if known else math.inf
 
 
-def _labels(comparisons: Sequence[Comparison]) -> dict[str, str]:
-    return {canonical(each.techniques): each.label for found in comparisons for each in found.results}
+def _sets(comparisons: Sequence[Comparison]) -> dict[str, SetResult]:
+    return {canonical(each.techniques): each for found in comparisons for each in found.results}
 
 
 def _spent(comparisons: Sequence[Comparison]) -> dict[str, dict[str, list[float]]]:
     """Return, for each set and workload with a target, what each planned seed spent to reach it; NaN if left out."""
     found: dict[str, dict[str, list[float]]] = {}
     targeted = [each for each in comparisons if any(record.target is not None for record in each.group.records)]
-    for name in _labels(targeted):
+    for name in _sets(targeted):
         found[name] = {}
         for comparison in targeted:
             by_seed = {record.seed: _time(record) for record in comparison.group.sets.get(name, ())}

@@ -13,7 +13,7 @@ from effbench.analysis.scores import Score, rungs, scores
 from effbench.analysis.strata import BOOTSTRAP_FROM
 from effbench.commands.layout import columns, paragraph
 from effbench.commands.table import RESULTS, newest
-from effbench.records import plain
+from effbench.records import canonical, plain
 from effbench.report.console import Screen, emit
 from effbench.report.numbers import NOTHING, ends, significant
 from effbench.store import read_records
@@ -31,14 +31,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the scores of each rung of budgets."""
     comparisons = compare(read_records(arguments.results or [newest(RESULTS)]), arguments.metric)
     found = [
-        (each, scored, {profile.label: profile for profile in profiles(each)})
+        (each, scored, {canonical(profile.techniques): profile for profile in profiles(each)})
         for each, scored in zip(rungs(comparisons), scores(comparisons), strict=True)
     ]
     if arguments.json:
         rows = [
-            {**dataclasses.asdict(score), "algoperf": profile[score.label].score if score.label in profile else None}
+            {**dataclasses.asdict(score), "algoperf": profile[name].score if name in profile else None}
             for _, scored, profile in found
             for score in scored
+            for name in [canonical(score.techniques)]
         ]
         emit(json.dumps(plain(rows), allow_nan=False, ensure_ascii=False, indent=2))
     else:
@@ -53,7 +54,7 @@ def lines(
     title = ("techniques", "workloads", "score", "95 % interval", "P(better)", "P(best)", "AlgoPerf", "95 % interval")
     for rung, scored, profile in found:
         yield screen.paint(", ".join(f"{each.group.workload} in {each.group.budget}" for each in rung), "bold")
-        rows = [_row(score, profile.get(score.label)) for score in scored]
+        rows = [_row(score, profile.get(canonical(score.techniques))) for score in scored]
         yield from [*columns(rows, screen, title=title, indent=2), ""]
     for note in _NOTES:
         yield from paragraph(note, screen)

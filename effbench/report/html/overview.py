@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from effbench.analysis.comparison import Comparison, SetResult
+from effbench.analysis.ladder import amount_of
 from effbench.analysis.tracks import PER_STEP
 from effbench.analysis.verdicts import Verdict
-from effbench.budget import Budget
-from effbench.errors import InvalidBudget
+from effbench.records import canonical
 from effbench.report import numbers
 from effbench.report.figures.scales import Scale
 
@@ -55,7 +55,7 @@ def main_comparisons(comparisons: Sequence[Comparison]) -> list[Comparison]:
     def rank(each: Comparison) -> tuple[bool, bool, int, str, float]:
         clock = each.group.clock
         found = records[each.group.workload, clock]
-        return bool(each.results), clock not in PER_STEP, found, clock, amount(each) or 0.0
+        return bool(each.results), clock not in PER_STEP, found, clock, amount_of(each) or 0.0
 
     best: dict[str, Comparison] = {}
     for each in comparisons:
@@ -63,14 +63,6 @@ def main_comparisons(comparisons: Sequence[Comparison]) -> list[Comparison]:
         if known is None or rank(each) > rank(known):
             best[each.group.workload] = each
     return list(best.values())
-
-
-def amount(each: Comparison) -> float | None:
-    """Return how much the budget of a comparison is, in its unit; None where its unit is a plugin's and unknown."""
-    try:
-        return float(Budget.parse(each.group.budget, more_units=[each.group.clock]).amount)
-    except InvalidBudget:
-        return None
 
 
 def overview(comparisons: Sequence[Comparison]) -> list[Line]:
@@ -88,8 +80,7 @@ def overview(comparisons: Sequence[Comparison]) -> list[Line]:
 
 
 def _by_key(comparison: Comparison) -> dict[str, SetResult]:
-    by_label = {records[0].label: key for key, records in comparison.group.sets.items()}
-    return {by_label.get(each.label, each.label): each for each in comparison.results}
+    return {canonical(each.techniques): each for each in comparison.results}
 
 
 def _cell(each: SetResult, comparison: Comparison) -> Cell:
