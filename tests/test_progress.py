@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 
 import pytest
 from rich.console import Console
@@ -40,6 +41,10 @@ TRIALS = [
 )
 def test_durations(seconds, said, shown):
     assert (duration(seconds), stopwatch(seconds)) == (said, shown)
+
+
+def test_durations_that_are_no_numbers_are_shown_all_the_same():
+    assert (duration(math.inf), duration(math.nan)) == ("+inf s", "NaN s")
 
 
 class TestPace:

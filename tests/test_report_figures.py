@@ -58,6 +58,13 @@ def test_curves_of_unequal_evaluations_meet_on_one_grid():
     assert line.y[-1] == pytest.approx(0.81)
 
 
+def test_curves_of_very_large_numbers_have_bands():
+    (comparison,) = compare(several("", [1e200, 2e200, 3e200]))
+    (line,) = curves(comparison).lines
+    half = 4.302652729696142 * 1e200 / math.sqrt(3)
+    assert (line.low[-1], line.y[-1], line.high[-1]) == pytest.approx((2e200 - half, 2e200, 2e200 + half))
+
+
 def test_a_forest_keeps_the_best_and_the_worst():
     records = several("", BASELINE) + [
         r for i in range(30) for r in several(f"t{i:02}", [0.7 + i / 200, 0.72 + i / 200, 0.73])
@@ -74,6 +81,9 @@ def test_a_ledger_adds_up_to_the_wall_time():
     figure = ledger(comparison)
     assert figure.parts == ("forward_backward", "update", "data", "setup")
     assert sum(figure.rows[0][1]) == pytest.approx(5.4)
+    records = several("", BASELINE)
+    records[0].ledger = {"data": math.inf}  # as no trial of ours has
+    assert ledger(compare(records)[0]).rows[0][1] == pytest.approx(figure.rows[0][1])
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.integers(2, 8))
@@ -123,6 +133,13 @@ def test_papers_get_vectors_with_units_and_the_same_bytes_again(kind, comparison
     assert text == (tmp_path / "b.svg").read_text(encoding="utf-8")
     assert f">{figures[0].x.title}<" in text
     assert f">{figures[0].title}<" in text
+
+
+@pytest.mark.parametrize("kind", ["curves", "forest", "ledger", "pareto", "profiles"])
+def test_names_that_no_font_has_are_shown_as_they_are_written(kind, tmp_path):
+    records = several("", BASELINE) + several("a\nb\x1b\ud800", [0.85, 0.87, 0.89], peak_memory_mib=40.0)
+    paper.save(KINDS[kind](compare(records)), file := tmp_path / f"{kind}.svg")
+    assert r"a\nb\x1b\ud800" in file.read_text(encoding="utf-8")
 
 
 def test_the_command_draws_pdf_and_png(tmp_path, monkeypatch, capsys):

@@ -13,7 +13,7 @@ CONFIDENCE = 0.95  # two-sided
 ROUNDING = 1e-9
 
 #: Sizes above this are scaled before they are squared, as the perplexity of a model that is about to diverge.
-_LARGE = 1e150
+LARGE = 1e150
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimat
     if n == 0:
         return Estimate(0)
     largest = max(map(abs, values))
-    if largest > _LARGE:
+    if largest > LARGE:
         found = estimate([value / largest for value in values])
         scaled = [None if part is None else part * largest for part in (found.mean, found.spread)]
         return Estimate(n, *scaled).at(confidence)

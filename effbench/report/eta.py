@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from effbench.records import Record, canonical
+from effbench.report.numbers import nonfinite
 
 if TYPE_CHECKING:
     from effbench.trial import Trial
@@ -21,6 +23,8 @@ _SURE = 0.1  # progress from which a running trial tells how long trials take
 
 def duration(seconds: float) -> str:
     """Write seconds as a person says them: 8 s, 2 min 05 s, 1 h 20 min."""
+    if not math.isfinite(seconds):
+        return f"{nonfinite(seconds)} s"
     if seconds < 59.5:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)

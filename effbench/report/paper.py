@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from effbench.errors import EffbenchError, UnknownName
+from effbench.report.console import visible
 from effbench.report.figures import labels
 from effbench.report.figures.figure import Axis, Chart, Dot, Figure, Forest, Stacks
 from effbench.report.figures.ledger import title
@@ -93,7 +94,7 @@ def _height(figure: Figure) -> float:
 
 def draw(figure: Figure, place: Axes) -> None:
     """Draw one figure on matplotlib's axes."""
-    place.set_title(figure.title, fontsize=8, loc="left", fontweight="bold")
+    place.set_title(visible(figure.title), fontsize=8, loc="left", fontweight="bold")
     if isinstance(figure, Chart):
         _chart(figure, place)
     elif isinstance(figure, Forest):
@@ -108,7 +109,7 @@ def _chart(figure: Chart, place: Axes) -> None:
         look = {"color": COLOURS[line.slot], "linestyle": DASHES[line.slot], "dash_capstyle": "round"}
         look |= {"linewidth": 2.6 if wide else 1.4, "alpha": 0.7 if wide else 1.0, "zorder": 2.0 if wide else 2.5}
         style = "steps-post" if line.stepped else "default"
-        place.plot(line.x, line.y, drawstyle=style, label=line.label, **look)
+        place.plot(line.x, line.y, drawstyle=style, label=visible(line.label), **look)
         if line.low:
             place.fill_between(line.x, line.low, line.high, color=COLOURS[line.slot], alpha=0.14, linewidth=0)
     for dot in figure.dots:
@@ -118,7 +119,9 @@ def _chart(figure: Chart, place: Axes) -> None:
         look = {"color": COLOURS[1], "linewidth": 0.7, "alpha": 0.4}
         place.plot([x for x, _ in front], [y for _, y in front], drawstyle="steps-post", **look)
     if figure.level is not None:
-        place.axhline(figure.level, color="#5d6670", linestyle=(0, (4, 3)), linewidth=0.9, label=figure.level_title)
+        place.axhline(
+            figure.level, color="#5d6670", linestyle=(0, (4, 3)), linewidth=0.9, label=visible(figure.level_title)
+        )
     if figure.lines:
         place.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2), handlelength=2.8)
     _axis(figure.x, place, "x")
@@ -160,7 +163,7 @@ def name_dots(dots: Sequence[Dot], place: Axes) -> None:
 
     box = place.get_window_extent()
     field = (box.x0 / unit, -box.y1 / unit, box.x1 / unit, -box.y0 / unit)
-    sizes = [(_CHARACTER * len(dot.label), 1.3 * _SMALL) for dot in named]
+    sizes = [(_CHARACTER * len(visible(dot.label)), 1.3 * _SMALL) for dot in named]
     points = [at(dot) for dot in named]
     found = labels.place(points, sizes, [at(dot) for dot in others], field)
     for dot, (across, down), label in zip(named, points, found, strict=True):
@@ -170,7 +173,7 @@ def name_dots(dots: Sequence[Dot], place: Axes) -> None:
             line: dict[str, Any] = {"arrowstyle": "-", "linewidth": 0.4, "color": "#5d6670", "shrinkA": 0, "shrinkB": 2}
             line["relpos"] = (0.0 if label.at_right else 1.0, 0.5)
             place.annotate(
-                dot.label,
+                visible(dot.label),
                 (dot.x, dot.y),
                 xytext=offset,
                 textcoords="offset points",
@@ -184,7 +187,7 @@ def name_dots(dots: Sequence[Dot], place: Axes) -> None:
 
 
 def _axis(axis: Axis, place: Axes, which: str) -> None:
-    getattr(place, f"set_{which}label")(axis.title)
+    getattr(place, f"set_{which}label")(visible(axis.title))
     if axis.log:
         getattr(place, f"set_{which}scale")("log")
     if axis.ticks:
@@ -216,13 +219,13 @@ def _stacks(figure: Stacks, place: Axes) -> None:
     for slot, part in enumerate(figure.parts):
         widths = [amounts[slot] for _, amounts in figure.rows]
         colour = COLOURS[1:][slot % (len(COLOURS) - 1)]
-        place.barh(range(len(widths)), widths, left=before, color=colour, height=0.7, label=title(part))
+        place.barh(range(len(widths)), widths, left=before, color=colour, height=0.7, label=visible(title(part)))
         before = [start + width for start, width in zip(before, widths, strict=True)]
     _rows([label for label, _ in figure.rows], figure.x, place)
 
 
 def _rows(labels: Sequence[str], axis: Axis, place: Axes) -> None:
-    place.set_yticks(range(len(labels)), labels)
+    place.set_yticks(range(len(labels)), list(map(visible, labels)))
     place.invert_yaxis()
     place.grid(visible=False, axis="y")
     _axis(axis, place, "x")

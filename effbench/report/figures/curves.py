@@ -10,7 +10,7 @@ import numpy as np
 
 from effbench.analysis.comparison import Comparison, SetResult
 from effbench.analysis.costs import ON_THE_CLOCK
-from effbench.analysis.intervals import t_quantile
+from effbench.analysis.intervals import LARGE, t_quantile
 from effbench.records import Record
 from effbench.report.figures.figure import SLOTS, Axis, Chart, Line
 from effbench.rows import columns
@@ -86,14 +86,16 @@ def line(each: SetResult, slot: int, metric: str, over: Over, confidence: float)
     if not runs:
         return None
     grid = _grid(runs)
-    values = np.array([np.interp(grid, [at for at, _ in run], [value for _, value in run]) for run in runs])
+    largest = max(abs(value) for run in runs for _, value in run)
+    scale = largest if largest > LARGE else 1.0
+    values = np.array([np.interp(grid, [at for at, _ in run], [value / scale for _, value in run]) for run in runs])
     mean = values.mean(axis=0)
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
     if len(runs) > 1:
         half = t_quantile(len(runs) - 1, confidence) * values.std(axis=0, ddof=1) / math.sqrt(len(runs))
-        low, high = _floats(mean - half), _floats(mean + half)
-    return Line(each.label, slot, _floats(grid), _floats(mean), low, high)
+        low, high = _floats(mean - half, scale), _floats(mean + half, scale)
+    return Line(each.label, slot, _floats(grid), _floats(mean, scale), low, high)
 
 
 def share(record: Record, progress: float) -> float:
@@ -121,5 +123,5 @@ def _grid(runs: Sequence[Sequence[tuple[float, float]]]) -> list[float]:
     return [start, *inside, end] if end > start else [start]
 
 
-def _floats(values: Iterable[float]) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)
+def _floats(values: Iterable[float], scale: float = 1.0) -> tuple[float, ...]:
+    return tuple(float(value) * scale for value in values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from statistics import fmean
 
 from effbench.analysis.comparison import Comparison
@@ -21,13 +23,17 @@ def title(part: str) -> str:
     return TITLES.get(part, part.replace("_", " "))
 
 
+def _is_known(lines: Mapping[str, float]) -> bool:
+    return bool(lines) and all(map(math.isfinite, lines.values()))
+
+
 def ledger(comparison: Comparison) -> Stacks:
     """Return the mean seconds a trial of each set, line by line; sets without a finished trial are left out."""
     rows = []
     found = {name for record in comparison.group.records for name in record.ledger}
     parts = tuple(name for name in (*LINES, *sorted(found - set(LINES))) if name in found)
     for each in comparison.results:
-        ledgers = [record.ledger for record in each.records if record.status == "ok" and record.ledger]
+        ledgers = [record.ledger for record in each.records if record.status == "ok" and _is_known(record.ledger)]
         if ledgers:
             rows.append((each.label, tuple(fmean(one.get(part, 0.0) for one in ledgers) for part in parts)))
     return Stacks(
