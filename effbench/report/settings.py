@@ -33,7 +33,7 @@ def settings(records: Iterable[Record]) -> Counter[Setting]:
         if record.status not in _ASIDE:
             about = record.environment
             key = (
-                *(about.get(name) for name in ("processor", "cores", "system", "device", "memory_gib")),
+                *(str(about.get(name)) for name in ("processor", "cores", "system", "device", "memory_gib")),
                 record.threads,
                 record.jobs,
                 *record.versions.items(),

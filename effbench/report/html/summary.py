@@ -1,8 +1,8 @@
-"""What was compared, and the answer in three sentences."""
+"""What was compared, and what was shown, in three sentences and what to mind where there are several tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from effbench.analysis.comparison import Comparison, SetResult
 from effbench.analysis.verdicts import Verdict
@@ -13,7 +13,10 @@ _BAD = (Verdict.WORSE, Verdict.BREAKS)
 
 
 def answer(comparisons: Sequence[Comparison]) -> list[str]:
-    """Return three sentences: what helps, what hurts, and what is not known."""
+    """Return three sentences: what is shown to be better, what worse, and what is not known.
+
+    Over several tables a fourth says that each verdict is corrected within its own.
+    """
     judged = [
         (found, each)
         for found in comparisons
@@ -22,54 +25,70 @@ def answer(comparisons: Sequence[Comparison]) -> list[str]:
     ]
     if not judged:
         return ["There is nothing to compare with the baseline here."]
-    return [_helps(judged, comparisons), _hurts(judged, len(comparisons)), _unknown(judged)]
+    return [
+        _helps(judged, len(comparisons)),
+        _hurts(judged, len(comparisons)),
+        _unknown(judged),
+        *_luck(judged, comparisons),
+    ]
 
 
 Judged = Sequence[tuple[Comparison, SetResult]]
 Found = Mapping[str, Sequence[tuple[Comparison, SetResult]]]  # label -> where
 
 
-def _helps(judged: Judged, comparisons: Sequence[Comparison]) -> str:
-    sets = {each.label for _, each in judged}
+def _helps(judged: Judged, tables: int) -> str:
+    sets = counted(len({each.label for _, each in judged}), "set")
     better = _by_label(judged, {Verdict.BETTER})
-    across = counted(len(comparisons), "workload")
     if not better:
-        return f"None of {counted(len(sets), 'set')} of techniques beats the baseline on any of {across}."
+        where = "the one table" if tables == 1 else f"any of {counted(tables, 'table')}"
+        return f"None of {sets} of techniques is shown to be better than the baseline in {where}."
     first = sorted(better, key=lambda label: (-len(better[label]), label))
-    named = [_named(label, better[label], len(comparisons)) for label in first]
-    each_of = "it" if len(sets) == 1 else f"{len(better)} of {counted(len(sets), 'set')} of techniques"
-    verb = "beats" if len(better) == 1 else "beat"
-    return f"On {across}, {each_of} {verb} the baseline: {listed(named)}."
+    named = [_named(label, better[label], tables) for label in first]
+    verb = "is" if len(better) == 1 else "are"
+    where = "" if tables == 1 else f" in one table or more of {tables}"
+    return f"{len(better)} of {sets} of techniques {verb} shown to be better than the baseline{where}: {listed(named)}."
 
 
-def _named(label: str, found: Sequence[tuple[Comparison, SetResult]], workloads: int) -> str:
+def _named(label: str, found: Sequence[tuple[Comparison, SetResult]], tables: int) -> str:
     """Write `muon (2 of 3; +0.0121 accuracy on mnist1d_cnn)`."""
     comparison, each = found[0]
     difference = numbers.difference(each.difference).partition(" ")[0] if each.difference else ""
     where = f"{difference} {comparison.measure.title} on {comparison.group.workload}"
-    return f"{label} ({where})" if workloads == 1 else f"{label} ({len(found)} of {workloads}; {where})"
+    return f"{label} ({where})" if tables == 1 else f"{label} ({len(found)} of {tables}; {where})"
 
 
-def _hurts(judged: Judged, workloads: int) -> str:
+def _hurts(judged: Judged, tables: int) -> str:
     worse, breaks = _by_label(judged, {Verdict.WORSE}), _by_label(judged, {Verdict.BREAKS})
     if not worse and not breaks:
-        return "None makes it worse for sure, and none breaks."
+        return "None is shown to be worse, and none breaks."
     parts = []
     if worse:
-        verb = "makes" if len(worse) == 1 else "make"
-        parts.append(f"{listed(_often(worse, workloads))} {verb} it worse{_where(worse)}")
+        verb = "is" if len(worse) == 1 else "are"
+        parts.append(f"{listed(_often(worse, tables))} {verb} shown to be worse{_where(worse)}")
     if breaks:
         verb = "breaks" if len(breaks) == 1 else "break"
-        parts.append(f"{listed(_often(breaks, workloads))} {verb}{_where(breaks)}")
+        parts.append(f"{listed(_often(breaks, tables))} {verb}{_where(breaks)}")
     return f"{'; '.join(parts)}."
 
 
-def _often(found: Found, workloads: int) -> list[str]:
-    """Return labels, the most frequent first, each with the share of the workloads where it is more than one place."""
+def _luck(judged: Judged, comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Say of several tables that a verdict is corrected for the sets of its own, where there is any to mistrust."""
+    if len(comparisons) > 1 and any(each.verdict in {Verdict.BETTER, Verdict.WORSE} for _, each in judged):
+        often = f"{100.0 * (1.0 - comparisons[0].confidence):g} %"
+        yield (
+            "Verdicts are corrected for the sets of a table, not for the number of tables: where nothing has an "
+            f"effect, up to {often} of tables say better or worse by luck, and there are {len(comparisons)}, so some "
+            "of this may be luck."
+        )
+
+
+def _often(found: Found, tables: int) -> list[str]:
+    """Return labels, the most frequent first, each with its share of the tables where they are of more than one."""
     first = sorted(found, key=lambda label: (-len(found[label]), label))
     if len(_places(found)) == 1:
         return first
-    return [f"{label} ({len(found[label])} of {workloads})" for label in first]
+    return [f"{label} ({len(found[label])} of {tables})" for label in first]
 
 
 def _where(found: Found) -> str:
