@@ -17,8 +17,8 @@ PLUGINS = (
 )
 SUITE = Argument("SUITE", "a suite by name, or the path of its TOML file", completes="suites")
 CHOICE = (
-    Argument("--technique", "compare this set too", "SET", several=True, completes="techniques"),
-    Argument("--workload", "train on this workload alone", "NAME", several=True, completes="workloads"),
+    Argument("--technique", "compare this set too; again for more", "SET", several=True, completes="techniques"),
+    Argument("--workload", "train on this workload alone; again for more", "NAME", several=True, completes="workloads"),
 )
 MACHINE = (
     Argument("--out", "folder of results; default: results/NAME", "DIR", completes="files"),
@@ -82,7 +82,7 @@ TABLE = Verb(
         Argument("--against", "compare with this set, not the baseline", "SET", completes="techniques"),
         Argument(
             "--by",
-            f"a table for each {', '.join(BY[:-1])} or {BY[-1]}",
+            f"rows by {', '.join(BY[:-1])} or {BY[-1]}; default: {BY[0]}",
             "WHAT",
             default=BY[0],
             read=one_of("table by", *BY),
@@ -165,7 +165,7 @@ AA = Verb(
         Argument("--budget", "what each trial may spend: 60s, 2000 steps, ...", "B"),
         Argument("--total", "wall time of all of it: 10m, 1h30m, ...", "T"),
         Argument("--seeds", "seeds, each run with a twin: 0,1,2 or 0-4", "LIST", read=seeds),
-        Argument("--workload", "train on this workload alone", "NAME", several=True, completes="workloads"),
+        CHOICE[1],
         *MACHINE,
         Argument("--fresh", "run again what is finished"),
         *PLUGINS,
@@ -210,7 +210,7 @@ MERGE = Verb(
 )
 LIST = Verb(
     "list",
-    "list techniques, workloads, suites, data sets or plugins",
+    "list techniques, workloads, suites, data sets and more",
     (
         Argument(
             "WHAT",
