@@ -42,7 +42,7 @@ def test_a_suite_runs_and_goes_on_where_it_was(capfd: pytest.CaptureFixture[str]
 
 def test_a_dry_run_tells_what_comes_first_and_last(capsys: pytest.CaptureFixture[str]) -> None:
     plan = shown(capsys, "run", "smoke", "--dry-run", "--budget", "1s reference", "--total", "1h", "--jobs", "1")
-    assert "First it is measured what a step costs, for 2 of them: 3 s or more, once." in plan
+    assert "First it is measured what a step costs, for 2 pairs of workload and techniques: 3 s or more, once." in plan
     assert "Training, 1 at a time, 1 thread each: about 6 s, and set-up and evaluation on top." in plan
     assert plan.endswith("What cannot end within 1h will not be started.\n")
 

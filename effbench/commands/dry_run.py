@@ -69,7 +69,8 @@ def _pricing_time(unpriced: Sequence[Sequence[Cell]], settings: Settings) -> str
     each = [prices.SECONDS * (len(group) + 1) for group in unpriced]  # in turns with the baseline
     seconds = max(*each, sum(each) / settings.jobs)
     sets = sum(map(len, unpriced))
-    return f"First it is measured what a step costs, for {sets} of them: {duration(seconds)} or more, once."
+    pairs = f"{sets} pair{'s' * (sets > 1)} of workload and techniques"
+    return f"First it is measured what a step costs, for {pairs}: {duration(seconds)} or more, once."
 
 
 def _time(todo: Sequence[Planned], plugins: Plugins, settings: Settings, store: Store) -> str:
