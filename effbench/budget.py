@@ -113,4 +113,4 @@ def _explain(key: str, value: Any, why: str, more_units: Iterable[str]) -> str:
     units += "".join(f"\n  {unit}: counted by a plugin, as 100 {unit}" for unit in sorted(more_units))
     shown = repr(value)
     shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
-    return f"{key} = {shown}: {why}. Units are:{units}"
+    return f"{key} = {shown}: {why}{'' if why.endswith('?') else '.'} Units are:{units}"

@@ -140,6 +140,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "quick", "--technique", "mixup("], "'mixup(': its brackets do not match"),
         (["run", "quick", "--workload", "kjv_gtp"], "--workload: there is no workload 'kjv_gtp'; did you mean"),
         (["run", "quick", "--data", "mnits1d=/x"], "--data: there is no data set 'mnits1d'; did you mean 'mnist1d'?"),
+        (["run", "quick", "--budget", "60 apples"], "--budget = '60 apples': did you mean 'examples'? Units are:\n"),
         (["run", "quick", "--budget", "60"], "--budget = '60': there is no unit. Units are:\n  seconds: wall seconds"),
         (["run", "quick", "--total", "5 steps"], '--total = "5 steps": it bounds the whole suite in wall time'),
         (["run", "smoke", "--budget", "9s", "--total", "5s"], 'total = "5s" is less than budget = "9s"'),
