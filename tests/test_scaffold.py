@@ -115,11 +115,15 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     [
         (
             [],
-            ["effbench check my_noise.py", "effbench run quick --plugin my_noise.py --technique my_noise"],
+            ["effbench check my_noise.py", "effbench run smoke --plugin my_noise.py --technique my_noise"],
         ),
         (
             ["--package"],
-            ["pip install -e effbench-my-noise", "effbench check my_noise", "effbench run quick --technique my_noise"],
+            [
+                "pip install -e 'effbench-my-noise[tests]'",
+                "effbench check my_noise",
+                "effbench run smoke --technique my_noise",
+            ],
         ),
         (["--into", "deep/er"], ["pytest deep/er/test_my_noise.py", "effbench check deep/er/my_noise.py"]),
     ],

@@ -27,12 +27,12 @@ def next_steps(name: str, written: list[Path], *, package: bool) -> list[str]:
     found = f"It adds noise to the inputs: put a method of your own in its place, in {_short(_source(name, written))}."
     test = quote(_short(next(path for path in written if path.name == f"test_{name}.py")))
     if package:
-        folder = quote(_short(written[0].parent))
+        folder = quote(f"{_short(written[0].parent)}[tests]")
         commands = [f"pip install -e {folder}", f"effbench check {name}", f"pytest {test}"]
-        return [found, *_indented([*commands, f"effbench run quick --technique {name}"])]
+        return [found, *_indented([*commands, f"effbench run smoke --technique {name}"])]
     file = quote(_short(_source(name, written)))
     plugin = "" if scaffold.BUILT_IN in written[0].parts else f"--plugin {file} "
-    commands = [f"effbench check {file}", f"pytest {test}", f"effbench run quick {plugin}--technique {name}"]
+    commands = [f"effbench check {file}", f"pytest {test}", f"effbench run smoke {plugin}--technique {name}"]
     return [found, *_indented(commands)]
 
 
