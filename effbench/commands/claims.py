@@ -52,6 +52,10 @@ def lines(found: Sequence[Card], screen: Screen) -> Iterator[str]:
         told = (card.claim for card in cards)
         reasons = dict.fromkeys(f"{one.workload}, {one.budget}: {why}" for one in told for why in one.reasons)
         yield from (f"  {screen.show(reason)}" for reason in reasons)
+    if by_set:
+        yield ""
+        for note in _NOTES:
+            yield from paragraph(note, screen)
 
 
 _TITLE = (
@@ -65,6 +69,12 @@ _TITLE = (
     "waived",
     "speed-up",
     "together",
+)
+_NOTES = (
+    "a step: what it costs, over what the baseline's costs",
+    "waived: Δ at equal steps, as if the set's own work were free; only of suites with per_step = true",
+    "together: what Δ and waived tell of it, in words",
+    "speed-up: to the quality that the baseline ends with; of how many seeds, where not all got there",
 )
 
 
