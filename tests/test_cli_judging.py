@@ -180,6 +180,12 @@ def test_scores_are_shown_for_each_set(capsys: pytest.CaptureFixture[str]) -> No
     assert rows[0]["algoperf"] == 1.0
 
 
+@pytest.mark.parametrize("verb", ["scores", "claims", "seeds"])
+def test_without_records_there_is_nothing_to_judge(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    folder("empty", [])
+    assert "there are no records in empty; run a suite into it first" in told(capsys, verb, "empty", "--json")
+
+
 def test_sets_that_are_written_alike_are_scored_apart(capsys: pytest.CaptureFixture[str]) -> None:
     one, text = several({"a": {"by": 1}}, [0.9, 0.911, 0.92]), several({"a": {"by": "1"}}, [0.7, 0.711, 0.72])
     for number, each in enumerate(records := [*STUDY[:3], *one, *text]):

@@ -12,18 +12,17 @@ from effbench.analysis.claims import claims
 from effbench.analysis.comparison import compare
 from effbench.analysis.noise import read_aa
 from effbench.commands.layout import columns, paragraph
-from effbench.commands.table import RESULTS, newest
+from effbench.commands.table import RESULTS, newest, records_in
 from effbench.records import canonical, plain
 from effbench.report.claim_cards import Card, claim_cards
 from effbench.report.console import Screen, emit
 from effbench.report.sources import published
-from effbench.store import read_records
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show a card for each set, workload and budget."""
     folders = arguments.results or [newest(RESULTS)]
-    comparisons = compare(read_records(folders), arguments.metric, arguments.workload, aa=read_aa(folders))
+    comparisons = compare(records_in(folders), arguments.metric, arguments.workload, aa=read_aa(folders))
     names = {name for each in comparisons for found in each.results for name in found.techniques}
     said = published(names, folders)
     if arguments.json:

@@ -6,12 +6,11 @@ import argparse
 from pathlib import Path
 
 from effbench import collecting
-from effbench.commands.table import RESULTS, newest
-from effbench.errors import EffbenchError
+from effbench.commands.table import RESULTS, newest, records_in
 from effbench.report.console import emit
 from effbench.report.html.page import report
 from effbench.report.sources import technique_sources
-from effbench.store import Store, read_records
+from effbench.store import Store
 
 NAME = "report.html"
 
@@ -24,9 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     folders = arguments.results or [str(newest(RESULTS))]
-    records = read_records(folders)
-    if not records:
-        raise EffbenchError(f"there are no records in {', '.join(folders)}; run a suite into it first")
+    records = records_in(folders)
     kept = [Store(folder).read_json("suite") for folder in folders if Path(folder).is_dir()]
     page = report(
         records,

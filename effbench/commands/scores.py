@@ -12,11 +12,10 @@ from effbench.analysis.profiles import Profile, profiles
 from effbench.analysis.scores import Score, rungs, scores
 from effbench.analysis.strata import BOOTSTRAP_FROM
 from effbench.commands.layout import columns, paragraph
-from effbench.commands.table import RESULTS, newest
+from effbench.commands.table import RESULTS, newest, records_in
 from effbench.records import canonical, plain
 from effbench.report.console import Screen, emit
 from effbench.report.numbers import NOTHING, ends, significant
-from effbench.store import read_records
 
 _NOTES = (
     "score: geometric mean, over workloads and paired seeds, of quality over the baseline's; no rival changes it",
@@ -29,7 +28,7 @@ _NOTES = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the scores of each rung of budgets."""
-    comparisons = compare(read_records(arguments.results or [newest(RESULTS)]), arguments.metric)
+    comparisons = compare(records_in(arguments.results or [newest(RESULTS)]), arguments.metric)
     found = [
         (each, scored, {canonical(profile.techniques): profile for profile in profiles(each)})
         for each, scored in zip(rungs(comparisons), scores(comparisons), strict=True)

@@ -13,17 +13,16 @@ from effbench.analysis.power import MOST_SEEDS
 from effbench.analysis.seeds import SeedsNeeded, seeds_for
 from effbench.analysis.sizes import Size
 from effbench.commands.layout import columns, paragraph
-from effbench.commands.table import RESULTS, newest
+from effbench.commands.table import RESULTS, newest, records_in
 from effbench.report.console import Screen, emit
 from effbench.report.numbers import NOTHING, significant
-from effbench.store import read_records
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the seeds that each workload and budget needs."""
     effect = Size.parse(arguments.effect)
     paths = arguments.results or [newest(RESULTS)]
-    comparisons = compare(read_records(paths), arguments.metric, arguments.workload)
+    comparisons = compare(records_in(paths), arguments.metric, arguments.workload)
     found = seeds_for(comparisons, effect, read_aa(paths), chance=arguments.power)
     if arguments.json:
         emit(json.dumps([dataclasses.asdict(each) for each in found], ensure_ascii=False, indent=2))

@@ -9,6 +9,7 @@ from pathlib import Path
 from effbench.analysis.noise import read_aa
 from effbench.commands.plugins_of import plugins_of
 from effbench.errors import EffbenchError, UnknownName
+from effbench.records import Record
 from effbench.report.console import emit
 from effbench.report.formats import Format, formats
 from effbench.report.layouts import laid_out
@@ -24,9 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the tables of all records in the folders."""
     write = format_of(arguments)
     folders = arguments.results or [newest(RESULTS)]
-    records = read_records(folders)
-    if not records:
-        raise EffbenchError(f"there are no records in {', '.join(map(str, folders))}; run a suite into it first")
+    records = records_in(folders)
     against = parse_set(arguments.against) if arguments.against else None
     tables = laid_out(
         comparison_table(records, arguments.metric, arguments.workload, aa=read_aa(folders), against=against),
@@ -42,6 +41,18 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         emit(text.rstrip("\n"))
     return 0
+
+
+def records_in(folders: Sequence[str | Path]) -> list[Record]:
+    """Return the records that count, of which there are some.
+
+    Raises:
+        EffbenchError: there are none, or a folder cannot be read.
+    """
+    records = read_records(folders)
+    if not records:
+        raise EffbenchError(f"there are no records in {', '.join(map(str, folders))}; run a suite into it first")
+    return records
 
 
 def leaves_of(named: Sequence[str], folders: Iterable[str | Path] = ()) -> dict[str, str]:
