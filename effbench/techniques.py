@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
@@ -13,6 +14,7 @@ from effbench.recipe import TERMS, Recipe, Scope
 from effbench.taxonomy import branch_position, check_leaf
 
 MOST_PROCESSES = 1024  # of one trial
+_WORD = 64  # bits, of which one is the sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class Technique:
                     f"{self.name}: option {option} is {value!r}, which is {_kind(value)}; "
                     f"it should be {_kind(default)}, such as the default {default!r}"
                 )
+            if strange := _no_number_in(value):
+                raise InvalidTechnique(f"{self.name}: option {option} is {strange}, with which nothing can be computed")
 
     def apply(self, recipe: Recipe, options: Mapping[str, Any]) -> Recipe:
         """Return the recipe that the technique makes of `recipe`; the changes are signed with its name.
@@ -238,6 +242,19 @@ def _same_kind(value: Any, default: Any) -> bool:
     if isinstance(default, list | tuple):
         return isinstance(value, list | tuple)
     return isinstance(value, type(default))
+
+
+def _no_number_in(value: Any) -> str:
+    """Say what in a value passes for a number and is none: NaN, or a whole number that no machine word holds."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return next(filter(None, map(_no_number_in, value)), "")
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
+    if isinstance(value, int) and value.bit_length() >= _WORD:
+        return f"a whole number of more than {_WORD} bits"
+    return ""
 
 
 def _kind(value: Any) -> str:

@@ -114,6 +114,9 @@ def test_neutral_options_are_checked_when_they_are_declared():
         ({"by": [1.0]}, r"option by is \[1.0\], which is list; it should be a number"),
         ({"count": 2.5}, r"option count is 2.5, which is a number; it should be a whole number"),
         ({"count": False}, r"option count is False, which is true or false; it should be a whole number"),
+        ({"by": float("nan")}, r"mine: option by is nan, with which nothing can be computed"),
+        ({"by": 10**400}, r"option by is a whole number of more than 64 bits, with which nothing can be computed"),
+        ({"count": -(2**63)}, r"option count is a whole number of more than 64 bits"),
         ({"on": 1}, r"option on is 1, which is a whole number; it should be true or false"),
     ],
 )
