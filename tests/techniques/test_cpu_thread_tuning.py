@@ -57,3 +57,5 @@ def test_with_nothing_tuned_it_is_the_baseline() -> None:
     assert same(run(recipe).model, run(vectors()).model)
     with pytest.raises(InvalidTechnique, match="threads is -1"):
         cpu_thread_tuning.apply(vectors(), {"threads": -1})
+    with pytest.raises(InvalidTechnique, match=r"threads is 1000000000; it should be from 0 \(as it is\) to 1024"):
+        cpu_thread_tuning.apply(vectors(), {"threads": 10**9})  # for which OpenMP would end the process

@@ -89,6 +89,8 @@ def test_neutral_options_are_the_baseline() -> None:
 def test_what_it_refuses() -> None:
     with pytest.raises(InvalidTechnique, match="interval is 0; it should be 1 or more steps"):
         diloco.apply(vectors(), {"interval": 0})
+    with pytest.raises(InvalidTechnique, match="outer_lr is inf"):
+        diloco.apply(vectors(), {"outer_lr": float("inf")})
     with pytest.raises(InvalidTechnique, match=r"outer_lr is 0\.7 and momentum 1\.0"):
         diloco.apply(vectors(), {"momentum": 1.0})
     with pytest.raises(Conflict, match="each says which average of the weights is evaluated"):

@@ -123,5 +123,11 @@ def test_it_refuses_what_no_network_is() -> None:
         emulated_network.apply(vectors(), {"latency": -1.0})
     with pytest.raises(InvalidTechnique, match=r"slowdown is 0\.5"):
         emulated_network.apply(vectors(), {"slowdown": 0.5})
+    with pytest.raises(InvalidTechnique, match=r"latency is inf .*; they should be from 0 to 60 seconds"):
+        emulated_network.apply(vectors(), {"latency": float("inf")})
+    with pytest.raises(InvalidTechnique, match=r"bandwidth 1e-300; .* a byte per second or more"):
+        emulated_network.apply(vectors(), {"bandwidth": 1e-300})
+    with pytest.raises(InvalidTechnique, match=r"slowdown is 1e\+300; it should be from 1 \(off\) to 1e\+06 times"):
+        emulated_network.apply(vectors(), {"slowdown": 1e300})
     with pytest.raises(InvalidTechnique, match=r"often is 2\.0"):
         emulated_network.apply(vectors(), {"often": 2.0})

@@ -11,6 +11,8 @@ from torch import Tensor
 from effbench import Batch, Recipe, Training, technique
 from effbench.errors import InvalidTechnique, NotApplicable
 
+_MOST = 1024  # threads
+
 
 @technique(
     "system_centric/optimization",
@@ -34,8 +36,8 @@ def cpu_thread_tuning(recipe: Recipe, *, threads: int = 2, flush_denormals: bool
     threads: threads of the step; 0 leaves their number as it is.
     flush_denormals: true takes denormal numbers for zero; false leaves them.
     """
-    if threads < 0:
-        raise InvalidTechnique(f"cpu_thread_tuning: threads is {threads}; it should be 0 (as it is) or more")
+    if not 0 <= threads <= _MOST:
+        raise InvalidTechnique(f"cpu_thread_tuning: threads is {threads}; it should be from 0 (as it is) to {_MOST}")
     if flush_denormals and not can_flush():
         raise NotApplicable("cpu_thread_tuning: this processor cannot flush denormal numbers to zero")
     if threads == 0 and not flush_denormals:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import torch
@@ -50,7 +51,7 @@ def diloco(
     check_processes("diloco", processes)
     if interval < 1:
         raise InvalidTechnique(f"diloco: interval is {interval}; it should be 1 or more steps")
-    if outer_lr <= 0.0 or not 0.0 <= momentum < 1.0:
+    if not 0.0 < outer_lr < math.inf or not 0.0 <= momentum < 1.0:
         raise InvalidTechnique(
             f"diloco: outer_lr is {outer_lr} and momentum {momentum}; they should be above 0, and from 0, below 1"
         )

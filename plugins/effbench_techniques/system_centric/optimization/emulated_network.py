@@ -14,6 +14,8 @@ from effbench import Batch, Recipe, Training, technique
 from effbench.distributed.wire import Link
 from effbench.errors import InvalidTechnique
 
+_LONGEST, _SLOWEST = 60.0, 1e6  # beyond them nothing would arrive while anybody waits
+
 
 @technique(
     "system_centric/optimization",
@@ -47,10 +49,15 @@ def emulated_network(
     slowdown: how many times slower than others a straggler computes.
     often: share of its steps in which any rank is a straggler, by lot; 1 for the last rank, and always.
     """
-    if latency < 0.0 or bandwidth < 0.0:
-        raise InvalidTechnique(f"emulated_network: latency is {latency} and bandwidth {bandwidth}; neither is below 0")
-    if slowdown < 1.0:
-        raise InvalidTechnique(f"emulated_network: slowdown is {slowdown}; it should be 1 (off) or more")
+    if not 0.0 <= latency <= _LONGEST or not (bandwidth == 0.0 or bandwidth >= 1.0):
+        raise InvalidTechnique(
+            f"emulated_network: latency is {latency} and bandwidth {bandwidth}; they should be from 0 to {_LONGEST:g} "
+            "seconds, and 0 (any) or a byte per second or more"
+        )
+    if not 1.0 <= slowdown <= _SLOWEST:
+        raise InvalidTechnique(
+            f"emulated_network: slowdown is {slowdown}; it should be from 1 (off) to {_SLOWEST:g} times"
+        )
     if not 0.0 <= often <= 1.0:
         raise InvalidTechnique(f"emulated_network: often is {often}; it should be a share of the steps, from 0 to 1")
     if latency == bandwidth == 0.0 and slowdown == 1.0:
