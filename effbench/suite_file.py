@@ -172,7 +172,7 @@ class _Reader:
             self._refuse(("factorial", "techniques"), f"factorial.techniques = {_shown(techniques)}: {how}")
         elif not isinstance(fraction, int) or isinstance(fraction, bool):
             self._refuse(("factorial", "fraction"), f"factorial.fraction = {_shown(fraction)}: write 1, 2, 4, ...")
-        elif table and "factorial" not in self._bad:
+        elif "factorial" in self._document and "factorial" not in self._bad:
             try:
                 return {"techniques": techniques, "fraction": fraction}, list(factorial_sets(techniques, fraction))
             except EffbenchError as wrong:

@@ -64,6 +64,7 @@ def test_what_is_listed_and_crossed_runs_once(read: Any) -> None:
         ("[factorial]\ntechniques = ['mixup', 'ema']\nfraction = 'half'", 6, "write 1, 2, 4, ..."),
         ("[factorial]\ntechniques = ['mixup', 'ema']\nfractoin = 2", 6, "did you mean 'fraction'?"),
         ("[factorial]\ntechniques = ['mixup']", 4, "1 techniques are crossed; name 2 to 10"),
+        ("[factorial]", 4, "0 techniques are crossed; name 2 to 10"),
         ("[factorial]\ntechniques = ['mixup', 'emma']", 4, "there is no technique 'emma'; did you mean 'ema'?"),
         ("[factorial]\ntechniques = ['mixup(alhpa=1)', 'ema']", 4, "mixup has no option 'alhpa'"),
     ],
