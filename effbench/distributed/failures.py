@@ -8,7 +8,7 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from effbench.errors import EffbenchError
+from effbench.errors import EffbenchError, words_of
 
 
 class RankError(RuntimeError):
@@ -36,7 +36,7 @@ def write_failure(folder: Path, rank: int, fault: BaseException) -> None:
     """Write down in `folder` that `rank` failed by `fault`, at once and as a whole."""
     story = f"rank {rank} failed:\n{''.join(traceback.format_exception(fault)).rstrip()}"
     known = fault if isinstance(fault, EffbenchError) and _survives_pickling(fault) else None
-    failure = Failure(time.monotonic(), f"{type(fault).__name__}: {fault}", story, known)
+    failure = Failure(time.monotonic(), words_of(fault), story, known)
     unfinished = folder / f"unfinished {rank}"
     unfinished.write_bytes(pickle.dumps(failure))
     unfinished.rename(_file(folder, rank))

@@ -100,6 +100,7 @@ class _Start:
             self.meet(partial(store.add, "begin"), check)
             dist.init_process_group(metered.register(wire, devices), store=store, rank=rank, world_size=self.size)
             result = body(Group(rank, self.size, wire))
+            self._done(rank).touch()
             self.meet(partial(store.add, "end"), check, _TO_PART_SECONDS)  # nobody hangs up on one who listens
         except BaseException as fault:  # the others shall hear of SystemExit and Ctrl-C too
             write_failure(self.folder, rank, fault)  # before the others can notice that this rank is gone
@@ -110,6 +111,13 @@ class _Start:
             wire.close()
             if dist.is_initialized():
                 dist.destroy_process_group()
+
+    def is_done(self, rank: int) -> bool:
+        """Tell whether a rank has done its work."""
+        return self._done(rank).exists()
+
+    def _done(self, rank: int) -> Path:
+        return self.folder / f"done {rank}"
 
     def meet(self, count: Callable[[int], int], check: Callable[[], None], patience: float = math.inf) -> None:
         """Wait until all ranks are here, but only for so many seconds.
@@ -144,10 +152,11 @@ class _Child:
         """Return how it failed of itself, or None where it did not."""
         if told := read_failure(start.folder, self.rank):
             return told
-        if not self.status or self.killed:
+        if self.status is None or self.killed or (self.status == 0 and start.is_done(self.rank)):
             return None
         code = os.waitstatus_to_exitcode(self.status)
         how = f"was ended by signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exited with {code}"
+        how += " before its work was done" if code == 0 else ""
         return Failure(0.0, how, f"rank {self.rank} {how}")
 
 

@@ -72,6 +72,24 @@ def test_a_rank_that_leaves_is_told_of_by_its_exit_code() -> None:
         fail_on(1, lambda: os._exit(3))
 
 
+def test_a_rank_whose_fault_has_no_words_is_told_of_by_its_traceback() -> None:
+    class Speechless(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    def fail() -> None:
+        raise Speechless
+
+    with pytest.raises(RankError, match="rank 1 failed") as caught:
+        fail_on(1, fail)
+    assert "Speechless" in str(caught.value)
+
+
+def test_a_rank_that_leaves_in_the_middle_as_if_all_were_well_is_told_of() -> None:
+    with pytest.raises(RankError, match="rank 1 exited with 0 before its work was done"):
+        fail_on(1, lambda: os._exit(0))
+
+
 def test_a_rank_that_dies_before_the_group_meets_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch.gc, "freeze", lambda: os._exit(4))  # the first thing that a forked rank does
     with pytest.raises(RankError, match="rank 1 exited with 4"):
