@@ -10,6 +10,7 @@ from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 
 from effbench.distributed.data_parallel import UNUSED_PARAMETERS, share_batches
+from effbench.errors import InvalidTechnique
 from effbench.recipe import Batch, Recipe, Training
 
 
@@ -46,7 +47,7 @@ def replicate(recipe: Recipe, processes: int, exchange: Exchange | None = None) 
     def place(model: nn.Module) -> nn.Module:
         return DistributedDataParallel(recipe.placement(model), find_unused_parameters=unused)
 
-    shared = share_batches(recipe, processes).wrap(placement=place)
+    shared = _explained(share_batches(recipe, processes)).wrap(placement=place)
     if exchange is None:
         return shared
 
@@ -56,6 +57,23 @@ def replicate(recipe: Recipe, processes: int, exchange: Exchange | None = None) 
             training.forward.register_comm_hook(training, _without_annotations(exchange))
             training.kept[hooked] = training.generation
         return shared.gradient(training, batch)
+
+    return shared.wrap(gradient=gradient)
+
+
+def _explained(shared: Recipe) -> Recipe:
+    """Return a recipe that says what to do where DDP waits for gradients that never come."""
+
+    def gradient(training: Training, batch: Batch) -> Tensor:
+        try:
+            return shared.gradient(training, batch)
+        except RuntimeError as fault:
+            if "Expected to have finished reduction" not in str(fault):
+                raise
+            raise InvalidTechnique(
+                f"{shared.author} waits for the gradients of all parameters, and a step left some without; a technique "
+                f"that leaves some out adds the trait {UNUSED_PARAMETERS!r} to the recipe"
+            ) from fault
 
     return shared.wrap(gradient=gradient)
 

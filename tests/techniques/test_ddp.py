@@ -1,7 +1,9 @@
+import dataclasses
 from itertools import chain
 
 import pytest
 import torch
+from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from effbench.errors import InvalidTechnique, NotApplicable
@@ -108,6 +110,18 @@ def test_dropped_layers_are_looked_for_where_a_technique_says_so_and_all_ranks_a
     (searches, one), (_, other) = on_all_ranks(ddp.apply(tokens(), {}), wrapper)
     assert not searches
     assert one == other
+
+
+def test_a_parameter_that_no_loss_depends_on_is_explained_and_is_no_trouble_where_it_is_told_of() -> None:
+    def with_spare() -> nn.Module:
+        model = gpt(VOCABULARY, length=16, width=8, depth=1, heads=2)
+        model.spare = nn.Linear(2, 2)
+        return model
+
+    recipe = tokens(optimizer=SGD, model=with_spare)
+    with pytest.raises(InvalidTechnique, match=r"a step left some without; .* adds the trait 'unused_parameters'"):
+        on_all_ranks(ddp.apply(recipe, {}), evaluated)
+    assert off(dataclasses.replace(recipe, traits=recipe.traits | {"unused_parameters"})) < TOLERANCE
 
 
 def test_a_layer_that_is_frozen_on_the_way_is_no_trouble() -> None:
