@@ -73,7 +73,7 @@ def doubts(record: Record) -> list[str]:
     found = []
     lines, wall = sum(record.ledger.values()), record.wall_seconds
     if record.ledger and abs(lines - wall) > max(_MAY_MISS_SECONDS, _MAY_MISS_SHARE * wall):
-        found.append("the ledger's lines do not add up to the wall time")
+        found.append("the ledger's lines and the wall time are more than 1 % apart")
     if record.ledger and record.started and record.finished:
         stamps = dt.datetime.fromisoformat(record.finished) - dt.datetime.fromisoformat(record.started)
         if abs(stamps.total_seconds() - wall) > _MAY_JUMP_SECONDS:

@@ -227,7 +227,8 @@ def set_faults(chosen: Set, plugins: Plugins) -> Iterator[tuple[Place, str]]:
     for name, options in chosen.items():
         known = plugins.techniques.get(name)
         if known is None:
-            yield (name,), str(UnknownName("technique", name, plugins.techniques))
+            unknown = UnknownName("technique", name, plugins.techniques)
+            yield (name,), f"{unknown} (one of your own is found by --plugin FILE)"
             continue
         for option, value in options.items():
             try:

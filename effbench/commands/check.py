@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -27,9 +28,11 @@ def run(arguments: argparse.Namespace) -> int:
     chosen, known = meant(arguments)
     broken = 0
     for technique in chosen:
+        emit(screen.paint(technique.name, "bold"))
+        sys.stdout.flush()  # for what follows takes a minute
         findings = [*laws.check(technique, known), *in_company(technique, known)]
         broken += any(not finding.ok for finding in findings)
-        emit("\n".join([screen.paint(technique.name, "bold"), *lines(findings, screen)]))
+        emit("\n".join(lines(findings, screen)))
     return int(broken > 0)
 
 
