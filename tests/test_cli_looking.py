@@ -156,6 +156,9 @@ def test_tables_are_written_to_a_file_as_utf8(capsys: pytest.CaptureFixture[str]
     results("results/one", 0.9)
     assert shown(capsys, "table", "--format", "markdown", "-o", "one.md") == ""
     assert "Δ vs baseline" in Path("one.md").read_text(encoding="utf-8")
+    Store("results/one").append(record(workload="\ud800"))
+    assert shown(capsys, "table", "results/one", "--format", "csv", "-o", "one.csv") == ""
+    assert "\n\\ud800,5s reference," in Path("one.csv").read_text(encoding="utf-8")
     assert "nowhere/one.md: No such file or directory" in told(capsys, "table", "-o", "nowhere/one.md")
 
 

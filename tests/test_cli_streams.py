@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from effbench import cli
+from effbench.store import Store
+from record_factory import several
 
 
 def effbench_process(*arguments: str, env: dict[str, str] | None = None, **words: object) -> subprocess.Popen[bytes]:
@@ -39,6 +41,22 @@ def test_what_is_closed_takes_no_number_that_another_file_would_get() -> None:
 def test_a_full_disk_leaves_the_exit_code(command: str, tmp_path: Path) -> None:
     shell = ["sh", "-c", f"{sys.executable} -m effbench {command}"]
     assert subprocess.run(shell, cwd=tmp_path, capture_output=True, check=False).returncode == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk to try")
+@pytest.mark.parametrize("command", [["table"], ["report"], ["plot", "forest"]])
+def test_a_full_disk_is_named_where_a_file_was_asked_for(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if command[0] == "plot":
+        pytest.importorskip("matplotlib", reason="figures for papers need matplotlib: pip install 'effbench[plots]'")
+    store = Store(tmp_path / "results")
+    store.check_writable()
+    for each in several("", [0.80, 0.82, 0.81]) + several("ema", [0.85, 0.87, 0.89]):
+        store.append(each)
+    (tmp_path / "full.pdf").symlink_to("/dev/full")
+    assert cli.main([*command, str(tmp_path / "results"), "-o", str(tmp_path / "full.pdf")]) == 2
+    assert capsys.readouterr().err == f"effbench: cannot write {tmp_path / 'full.pdf'}: No space left on device\n"
 
 
 def test_a_reader_that_has_seen_enough_is_no_fault() -> None:

@@ -137,6 +137,7 @@ def test_papers_get_vectors_with_units_and_the_same_bytes_again(kind, comparison
 
 @pytest.mark.parametrize("kind", ["curves", "forest", "ledger", "pareto", "profiles"])
 def test_names_that_no_font_has_are_shown_as_they_are_written(kind, tmp_path):
+    pytest.importorskip("matplotlib", reason="figures for papers need matplotlib: pip install 'effbench[plots]'")
     records = several("", BASELINE) + several("a\nb\x1b\ud800", [0.85, 0.87, 0.89], peak_memory_mib=40.0)
     paper.save(KINDS[kind](compare(records)), file := tmp_path / f"{kind}.svg")
     assert r"a\nb\x1b\ud800" in file.read_text(encoding="utf-8")

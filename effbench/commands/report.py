@@ -8,6 +8,7 @@ from pathlib import Path
 from effbench import collecting
 from effbench.commands.table import RESULTS, newest, records_in
 from effbench.report.console import emit
+from effbench.report.files import write
 from effbench.report.html.page import report
 from effbench.report.sources import technique_sources
 from effbench.store import Store
@@ -33,6 +34,6 @@ def _run(arguments: argparse.Namespace) -> int:
         title=arguments.title or "",
     )
     file = Path(arguments.file or NAME)
-    file.write_text(page, encoding="utf-8", errors="backslashreplace")
+    write(file, page)
     emit(f"{file}: {len(records)} records, {len(page.encode(errors='backslashreplace')) / 2**20:.1f} MiB")
     return 0

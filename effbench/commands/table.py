@@ -11,6 +11,7 @@ from effbench.commands.plugins_of import plugins_of
 from effbench.errors import EffbenchError, UnknownName
 from effbench.records import Record
 from effbench.report.console import emit
+from effbench.report.files import write as write_file
 from effbench.report.formats import Format, formats
 from effbench.report.layouts import laid_out
 from effbench.report.sources import said_in, technique_sources, with_said
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     text = write(tables)
     if arguments.file:
-        Path(arguments.file).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+        write_file(Path(arguments.file), text.rstrip("\n") + "\n")
     else:
         emit(text.rstrip("\n"))
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from effbench.report.console import visible
 from effbench.report.figures import labels
 from effbench.report.figures.figure import Axis, Chart, Dot, Figure, Forest, Stacks
 from effbench.report.figures.ledger import title
+from effbench.report.files import write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +55,7 @@ def save(figures: Sequence[Figure], file: Path) -> None:
 
     Raises:
         UnknownName: the ending of the file is none that can be written.
-        EffbenchError: matplotlib is not installed, or there is nothing to draw.
+        EffbenchError: matplotlib is not installed, there is nothing to draw, or the file cannot be written.
     """
     if file.suffix not in ENDINGS:
         raise UnknownName("kind of figure", file.suffix, ENDINGS, where=f"{file}: ")
@@ -82,7 +84,9 @@ def save(figures: Sequence[Figure], file: Path) -> None:
             for place, figure in zip(places.flat, figures, strict=False):
                 name_dots(figure.dots if isinstance(figure, Chart) else (), place)
         metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(file.suffix)
-        canvas.savefig(file, dpi=300, metadata=metadata)
+        drawn = io.BytesIO()  # a file that could be written in part only would make matplotlib stumble
+        canvas.savefig(drawn, format=file.suffix.removeprefix("."), dpi=300, metadata=metadata)
+    write(file, drawn.getvalue())
 
 
 def _height(figure: Figure) -> float:
