@@ -1,7 +1,6 @@
 """The page says what the records say, escapes every name, needs no network, and shows what is empty too."""
 # ruff: noqa: RUF001 - a minus is a minus here
 
-import dataclasses
 import json
 import re
 import subprocess
@@ -13,7 +12,7 @@ import pytest
 
 from effbench import cli
 from effbench.analysis.comparison import compare
-from effbench.report.html import provenance, summary
+from effbench.report.html import provenance
 from effbench.report.html.overview import main_comparisons, overview
 from effbench.report.html.page import report
 from effbench.report.html.taxonomy_map import taxonomy_map
@@ -118,45 +117,6 @@ def test_the_numbers_of_the_records_are_all_there():
     differences = {each.difference.mean for each in comparison.results if each.difference}
     assert differences <= exact
     assert "+0.060 [+0.017, +0.103]" in found.text
-
-
-def test_the_answer_has_three_sentences():
-    assert summary.answer(compare(small())) == [
-        "1 of 2 sets of techniques is shown to be better than the baseline: ema (+0.060 accuracy on mnist1d_cnn).",
-        "sam is shown to be worse on mnist1d_cnn.",
-        "All 2 comparisons are decided, with 3 seeds each.",
-    ]
-    nothing = several("", BASELINE) + several("a", [0.81, 0.80, 0.82])
-    assert summary.answer(compare(nothing)) == [
-        "None of 1 set of techniques is shown to be better than the baseline in the one table.",
-        "None is shown to be worse, and none breaks.",
-        (
-            "In 1 of 1 comparison the 3 seeds cannot tell the technique from the baseline, which is not the same as "
-            "no effect."
-        ),
-    ]
-    one = several("", BASELINE) + several("ema", [0.85, 0.87, 0.89])
-    assert summary.answer(compare(one))[-1] == "The one comparison is decided, with 3 seeds."
-    assert summary.answer(compare(several("", BASELINE))) == ["There is nothing to compare with the baseline here."]
-
-
-def test_the_answer_over_several_tables_counts_them_and_warns_of_luck():
-    both = [*small(), *(dataclasses.replace(each, workload="kjv_gpt") for each in small())]
-    better, worse, _, luck = summary.answer(compare(both))
-    shown = "ema (2 of 2; +0.060 accuracy on mnist1d_cnn)"
-    assert better == (
-        f"1 of 2 sets of techniques is shown to be better than the baseline in one table or more of 2: {shown}."
-    )
-    assert worse == "sam (2 of 2) is shown to be worse."
-    assert luck == (
-        "Verdicts are corrected for the sets of a table, not for the number of tables: where nothing has an effect, "
-        "up to 5 % of tables say better or worse by luck, and there are 2, so some of this may be luck."
-    )
-    nothing = several("", BASELINE) + several("a", [0.81, 0.80, 0.82])
-    quiet = [*nothing, *(dataclasses.replace(each, workload="kjv_gpt") for each in nothing)]
-    first, *_, last = summary.answer(compare(quiet))
-    assert first == "None of 1 set of techniques is shown to be better than the baseline in any of 2 tables."
-    assert last.startswith("In 2 of 2 comparisons")  # without a verdict there is none that could be luck
 
 
 def test_machines_may_be_told_in_any_plain_values():
