@@ -123,6 +123,9 @@ def technique(
     check_leaf(leaf)
 
     _check_card({"paper": paper, "claim": claim, "title": title}, after, neutral, conflicts)
+    _check_kinds({"races": races, "last": last}, tolerance, unequal)
+    after, conflicts = tuple(after), dict(conflicts or {})
+    _check_others(after, conflicts)
     if scope not in get_args(Scope):
         raise InvalidTechnique(f"scope = {scope!r}: it should be one of {', '.join(map(repr, get_args(Scope)))}")
 
@@ -143,14 +146,16 @@ def technique(
                     f"{function.__name__}: parameter {parameter.name!r} should be keyword-only with a default, "
                     f"as in `def {function.__name__}(recipe, *, {parameter.name}=1.0)`"
                 )
+        if function.__name__ in {*after, *conflicts}:
+            raise InvalidTechnique(f"{function.__name__} names itself in `after` or `conflicts`; name others there")
         made = Technique(
             function,
             leaf,
             paper,
             claim,
             neutral,
-            tuple(after),
-            dict(conflicts or {}),
+            after,
+            conflicts,
             title,
             tolerance,
             unequal,
@@ -174,6 +179,26 @@ def _check_card(texts: Mapping[str, Any], after: Any, neutral: Any, conflicts: A
     for name, mapping, example in (("neutral", neutral, "option: value"), ("conflicts", conflicts, "technique: why")):
         if not isinstance(mapping, Mapping | None):
             raise InvalidTechnique(f"{name} = {mapping!r}: write a dictionary, such as {{{example}}}")
+
+
+def _check_kinds(switches: Mapping[str, Any], tolerance: Any, unequal: Any) -> None:
+    """Raise InvalidTechnique where a switch is none, the tolerance no share, or the reason why it is none no text."""
+    for name, switch in switches.items():
+        if not isinstance(switch, bool):
+            raise InvalidTechnique(f"{name} = {switch!r}: write True or False")
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0.0 <= tolerance < math.inf:
+        raise InvalidTechnique(f"tolerance = {tolerance!r}: write a number from 0, such as 1e-4")
+    if not isinstance(unequal, str):
+        raise InvalidTechnique(f"unequal = {unequal!r}: write why, as text")
+
+
+def _check_others(after: tuple[Any, ...], conflicts: Mapping[Any, Any]) -> None:
+    """Raise InvalidTechnique where another technique is not told by its name, or a reason is no text."""
+    if strange := [other for other in (*after, *conflicts) if not isinstance(other, str)]:
+        raise InvalidTechnique(f"after and conflicts tell techniques by their names, found {strange[0]!r}")
+    for name, why in conflicts.items():
+        if not isinstance(why, str):
+            raise InvalidTechnique(f"conflicts: {name} = {why!r}: write why they exclude each other")
 
 
 Set = Mapping[str, Mapping[str, Any]]  # a set of techniques: name -> options

@@ -91,11 +91,24 @@ def test_what_is_no_function_with_a_name_is_refused(made, why):
         ({"after": "mixup"}, r"after = 'mixup': write a list of techniques, such as \['mixup'\]"),
         ({"neutral": ["by"]}, r"neutral = \['by'\]: write a dictionary, such as {option: value}"),
         ({"conflicts": ["ema"]}, r"conflicts = \['ema'\]: write a dictionary, such as {technique: why}"),
+        ({"conflicts": {"ema": 3}}, r"conflicts: ema = 3: write why they exclude each other"),
+        ({"after": [3]}, r"after and conflicts tell techniques by their names, found 3"),
+        ({"last": "yes"}, r"last = 'yes': write True or False"),
+        ({"races": 1}, r"races = 1: write True or False"),
+        ({"tolerance": "1e-4"}, r"tolerance = '1e-4': write a number from 0, such as 1e-4"),
+        ({"tolerance": float("nan")}, r"tolerance = nan: write a number from 0"),
+        ({"unequal": True}, r"unequal = True: write why, as text"),
     ],
 )
 def test_a_card_of_another_kind_is_refused(card, why):
     with pytest.raises(InvalidTechnique, match=why):
         technique("data_centric/sampling", **{**CARD, **card})
+
+
+@pytest.mark.parametrize("card", [{"after": ["mine"]}, {"conflicts": {"mine": "why not"}}])
+def test_a_technique_that_waits_for_itself_or_excludes_itself_is_refused(card):
+    with pytest.raises(InvalidTechnique, match="mine names itself in `after` or `conflicts`"):
+        make("mine", **card)
 
 
 def test_neutral_options_are_checked_when_they_are_declared():
