@@ -1,6 +1,9 @@
 """Performance profiles, against examples by hand."""
 
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,6 +112,18 @@ def test_scores_of_many_seeds_have_intervals_that_hold_them():
     assert any(each.low < each.high for each in found)
     few = profiles(compare(study(sets=3, seeds=BOOTSTRAP_FROM - 1, workloads=("a", "b"))))
     assert {(each.low, each.high) for each in few} == {(None, None)}
+
+
+def test_few_seeds_need_no_bootstrap_which_takes_long_to_import():
+    code = (
+        "import sys; from effbench.analysis.comparison import compare; from effbench.analysis.profiles import profiles"
+    )
+    code += "; from record_factory import study; found = profiles(compare(study(2))); print(len(found))"
+    code += "; print('scipy.stats' in sys.modules)"
+    shown = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.split() == ["3", "False"]
 
 
 def test_intervals_of_scores_cover_the_truth():

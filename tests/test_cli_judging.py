@@ -131,6 +131,11 @@ def test_a_run_stops_what_is_decided(server: Local, tmp_path: Path) -> None:
     assert done.exit_code == 0
 
 
+def test_a_margin_that_is_none_is_told_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    said = told(capsys, "run", "smoke", "--until-decided", "--margin", "0%", "--dry-run")
+    assert "'0%' is no size of an effect" in said
+
+
 def test_what_was_stopped_runs_when_it_is_asked_for(server: Local, tmp_path: Path) -> None:
     suite = make_suite("slow(seconds=0)", budget="5 steps", seeds=range(4))
     run(server, tmp_path / "out", suite, enough=until_decided(suite.sets_of, suite.seeds, "1%"))

@@ -95,12 +95,13 @@ def _score_intervals(
 ) -> dict[str, tuple[float | None, float | None]]:
     """Return the interval of each set's score; none from few seeds, of which it would hold the truth too seldom."""
     import numpy as np
-    from scipy.stats import bootstrap
 
     names = list(spent)
     workloads = [np.array([spent[name][w] for name in names]) for w in spent[names[0]]]  # (sets, seeds) each
     if min(each.shape[1] for each in workloads) < BOOTSTRAP_FROM or any(np.isnan(each).any() for each in workloads):
         return dict.fromkeys(names, (None, None))
+    from scipy.stats import bootstrap  # which takes a second to import
+
     least = 0.0 if reference is not None else 1.0
 
     def scored(*drawn: np.ndarray, axis: int = -1) -> np.ndarray:

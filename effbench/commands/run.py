@@ -34,6 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = asked_settings(arguments, plugins)
     suite = asked_suite(arguments, plugins)
     store = Store(arguments.out or Path("results") / suite.name)
+    enough = until_decided(suite.sets_of, suite.seeds, arguments.margin) if arguments.until_decided else None
     if arguments.dry_run:
         emit("\n".join(dry_run(suite, plugins, store, settings, fresh=arguments.fresh, screen=Screen.of())))
         return 0
@@ -47,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
                 settings,
                 fail_fast=arguments.fail_fast,
                 fresh=arguments.fresh,
-                enough=until_decided(suite.sets_of, suite.seeds, arguments.margin) if arguments.until_decided else None,
+                enough=enough,
                 warn=messages.warn,
             )
         except KeyboardInterrupt:
