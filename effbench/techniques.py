@@ -130,10 +130,7 @@ def technique(
         raise InvalidTechnique(f"scope = {scope!r}: it should be one of {', '.join(map(repr, get_args(Scope)))}")
 
     def make(function: Callable[..., Recipe]) -> Technique:
-        if not inspect.isfunction(function):
-            raise InvalidTechnique(f"a technique is a function, written with def; found {function!r}")
-        if not function.__name__.isidentifier():
-            raise InvalidTechnique(f"{function.__name__!r} is no name of a technique; write the function with def")
+        _check_name(function, {*after, *conflicts})
         parameters = list(inspect.signature(function).parameters.values())
         if not parameters or parameters[0].kind not in {
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -146,8 +143,6 @@ def technique(
                     f"{function.__name__}: parameter {parameter.name!r} should be keyword-only with a default, "
                     f"as in `def {function.__name__}(recipe, *, {parameter.name}=1.0)`"
                 )
-        if function.__name__ in {*after, *conflicts}:
-            raise InvalidTechnique(f"{function.__name__} names itself in `after` or `conflicts`; name others there")
         made = Technique(
             function,
             leaf,
@@ -179,6 +174,16 @@ def _check_card(texts: Mapping[str, Any], after: Any, neutral: Any, conflicts: A
     for name, mapping, example in (("neutral", neutral, "option: value"), ("conflicts", conflicts, "technique: why")):
         if not isinstance(mapping, Mapping | None):
             raise InvalidTechnique(f"{name} = {mapping!r}: write a dictionary, such as {{{example}}}")
+
+
+def _check_name(function: Any, others: set[str]) -> None:
+    """Raise InvalidTechnique where `function` is none that has a name, or the card's `others` are not others."""
+    if not inspect.isfunction(function):
+        raise InvalidTechnique(f"a technique is a function, written with def; found {function!r}")
+    if not function.__name__.isidentifier():
+        raise InvalidTechnique(f"{function.__name__!r} is no name of a technique; write the function with def")
+    if function.__name__ in others:
+        raise InvalidTechnique(f"{function.__name__} names itself in `after` or `conflicts`; name others there")
 
 
 def _check_kinds(switches: Mapping[str, Any], tolerance: Any, unequal: Any) -> None:
