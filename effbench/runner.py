@@ -229,10 +229,9 @@ def _run_trials(run: Run, todo: Sequence[tuple[Trial, Cell]], fail_fast: bool, e
             _note_log(run, record, Path(job.log))
             keep(run, trial, record)
     except KeyboardInterrupt:  # so that tables know which seeds were planned
-        recorded = {record.key for record in run.records}
-        for trial, _ in todo:
-            if trial.key not in recorded:
-                why = "the run was interrupted before its turn"
+        recorded, why = {record.key for record in run.records}, "the run was interrupted before its turn"
+        with held_back():  # a second Ctrl-C
+            for trial in (trial for trial, _ in todo if trial.key not in recorded):
                 keep(run, trial, without_training(trial, run.plugins, "not_started", "interrupted", why))
         raise
 
