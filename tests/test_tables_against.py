@@ -1,6 +1,5 @@
 """Another set may take the place of the baseline, and long options that sets share are told once."""
 
-
 import pytest
 
 import effbench
