@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from effbench.analysis.speedups import speed_up
+from effbench.analysis.speedups import goals_of, speed_up
 from effbench.analysis.survival import median_time
 from effbench.analysis.targets import time_to_target
 from record_factory import record
@@ -75,42 +75,46 @@ def line(final, points=5, budget=5.0, seed=0, techniques=""):
     return record(techniques, seed=seed, value=final, curve=rows, spent=budget)
 
 
+def sooner(records, baseline):
+    return speed_up(records, goals_of(baseline))
+
+
 def test_a_speed_up_is_to_the_baselines_final_quality():
     baseline = [line(0.8, seed=seed) for seed in range(3)]
-    found = speed_up([line(1.0, seed=seed, techniques="ema") for seed in range(3)], baseline)
+    found = sooner([line(1.0, seed=seed, techniques="ema") for seed in range(3)], baseline)
     assert found.mean.mean == pytest.approx(1.25)  # 0.8 after 4 of 5
     assert (found.reached, found.seeds, found.bounds) == (3, 3, ())
 
 
 @pytest.mark.parametrize("points", [2, 5, 7, 50])
 def test_a_speed_up_does_not_depend_on_the_period_of_evaluation(points):
-    found = speed_up([line(1.0, points)], [line(0.8, 8)])
+    found = sooner([line(1.0, points)], [line(0.8, 8)])
     assert found.mean.mean == pytest.approx(1.25)
 
 
 def test_seeds_that_never_get_there_are_right_censored():
     baseline = [line(0.8, seed=seed) for seed in range(3)]
     ours = [line(value, seed=seed, techniques="ema") for seed, value in enumerate([1.0, 1.0, 0.7])]
-    found = speed_up(ours, baseline)
+    found = sooner(ours, baseline)
     assert (found.reached, found.seeds, found.bounds) == (2, 3, (1.0,))
     assert found.mean.mean is None  # a mean over the others would flatter
     assert found.median().at == pytest.approx(1.25)
-    broken = speed_up([*ours[:2], record("ema", seed=2, status="failed")], baseline)
+    broken = sooner([*ours[:2], record("ema", seed=2, status="failed")], baseline)
     assert broken.bounds == (0.0,)
 
 
 def test_the_baseline_against_itself_is_as_fast_as_itself():
     noisy = [record(seed=s, curve=[{"spent": 1.0, "accuracy": 0.9}, {"spent": 2.0, "accuracy": 0.8}]) for s in range(3)]
-    assert speed_up(noisy, noisy).mean.mean == pytest.approx(1.0)
+    assert sooner(noisy, noisy).mean.mean == pytest.approx(1.0)
 
 
 def test_who_is_there_from_the_start_is_infinitely_sooner_and_no_straggler():
     at_once = [record("ema", curve=[{"spent": 0.0, "accuracy": 0.9}, {"spent": 5.0, "accuracy": 0.9}])]
-    found = speed_up(at_once, [line(0.8)])
+    found = sooner(at_once, [line(0.8)])
     assert (found.reached, found.bounds, found.mean.mean) == (1, (), None)
-    assert speed_up([line(0.8)], at_once) is None  # nothing is sooner than at once
+    assert sooner([line(0.8)], at_once) is None  # nothing is sooner than at once
 
 
 def test_no_speed_up_without_pairs():
-    assert speed_up([line(1.0, seed=5)], [line(0.8, seed=0)]) is None
-    assert speed_up([line(1.0)], [record(status="failed")]) is None
+    assert sooner([line(1.0, seed=5)], [line(0.8, seed=0)]) is None
+    assert sooner([line(1.0)], [record(status="failed")]) is None

@@ -9,7 +9,7 @@ from typing import Any
 from effbench.analysis.comparison import Comparison, SetResult
 from effbench.analysis.costs import Cost, cost
 from effbench.analysis.intervals import Estimate
-from effbench.analysis.speedups import SpeedUp, speed_up
+from effbench.analysis.speedups import SpeedUp, goals_of, speed_up
 from effbench.analysis.verdicts import Verdict
 
 
@@ -79,16 +79,22 @@ def claims(comparisons: Sequence[Comparison], said: Mapping[str, Mapping[str, st
         name: Said(facts.get("paper", ""), facts.get("claim", ""), facts.get("leaf", ""))
         for name, facts in (said or {}).items()
     }
-    return [
-        _claim(each, comparison, known)
-        for comparison in comparisons
-        for each in comparison.results
-        if not each.is_baseline
-    ]
+    found = []
+    for comparison in comparisons:
+        baseline = next((each for each in comparison.results if each.is_baseline), None)
+        goals = goals_of(baseline.records if baseline else ())
+        others = [each for each in comparison.results if not each.is_baseline]
+        found += [_claim(each, comparison, known, baseline, goals) for each in others]
+    return found
 
 
-def _claim(each: SetResult, comparison: Comparison, known: Mapping[str, Said]) -> Claim:
-    baseline = next((other for other in comparison.results if other.is_baseline), None)
+def _claim(
+    each: SetResult,
+    comparison: Comparison,
+    known: Mapping[str, Said],
+    baseline: SetResult | None,
+    goals: Mapping[int, tuple[float, float]],
+) -> Claim:
     usual = baseline.mean.mean if baseline else None
     theirs = baseline.records if baseline else ()
     found = each.difference
@@ -110,7 +116,7 @@ def _claim(each: SetResult, comparison: Comparison, known: Mapping[str, Said]) -
         scored=len(each.values),
         planned=each.planned,
         cost=cost(each.records, theirs, comparison.confidence) if theirs else None,
-        speed_up=speed_up(each.records, theirs, comparison.confidence) if theirs else None,
+        speed_up=speed_up(each.records, goals, comparison.confidence),
         peak_memory_mib=each.peak_memory_mib,
         baseline_peak_memory_mib=baseline.peak_memory_mib if baseline else None,
         reasons=tuple(reasons),

@@ -35,10 +35,10 @@ def cost(records: Sequence[Record], baseline: Sequence[Record], confidence: floa
     """Return what a set costs, from its records and the baseline's that ended well."""
     ours, theirs = _ok(records), _ok(baseline)
     priced = _priced(ours)
-    timed = geometric_mean(paired_ratios(_step_seconds(ours), _step_seconds(theirs)), confidence)
+    step = priced or geometric_mean(paired_ratios(_step_seconds(ours), _step_seconds(theirs)), confidence)
     extra = [record.ledger.get("extra", 0.0) / paid for record in ours if (paid := _paid(record))]
     joules = geometric_mean(paired_ratios(_joules(ours), _joules(theirs)), confidence)
-    return Cost(priced or timed, priced is not None, estimate(extra, confidence), joules)
+    return Cost(step, priced is not None, estimate(extra, confidence), joules)
 
 
 def joules(record: Record) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from effbench.analysis.intervals import CONFIDENCE
@@ -40,22 +40,33 @@ class SpeedUp:
         return Median(slow.n, slow.events, at, low, high)
 
 
-def speed_up(records: Sequence[Record], baseline: Sequence[Record], confidence: float = CONFIDENCE) -> SpeedUp | None:
+def goals_of(baseline: Sequence[Record]) -> dict[int, tuple[float, float]]:
+    """Return seed -> the final quality of the baseline's run, and what it had spent when it first met that.
+
+    Quality is the headline metric on validation, of which alone there are curves. A run that began with what it ended
+    with sets no goal, for none can be sooner.
+    """
+    goals = {}
+    for record in baseline:
+        level = record.curve[-1].get(record.metric) if record.status == "ok" and record.curve else None
+        if level is not None and math.isfinite(level) and (spent := spent_at(record, level)):
+            goals[record.seed] = level, spent
+    return goals
+
+
+def speed_up(
+    records: Sequence[Record], goals: Mapping[int, tuple[float, float]], confidence: float = CONFIDENCE
+) -> SpeedUp | None:
     """Return the speed-up to the baseline's final quality over paired seeds; None where no seed pairs.
 
-    Quality is the headline metric on validation, of which alone there are curves. The baseline's own time is when it
-    first met what it has at the end, so that a set which trains the same has a speed-up of one.
+    goals: those of the baseline's runs (see `goals_of`), so that a set which trains the same has a speed-up of one.
     """
-    theirs = {record.seed: record for record in baseline if record.status == "ok" and record.curve}
     ratios, bounds = [], []
     for record in records:
-        other = theirs.get(record.seed)
-        if other is None or (level := other.curve[-1].get(other.metric)) is None or not math.isfinite(level):
+        if record.seed not in goals:
             continue
-        usual = spent_at(other, level)
+        level, usual = goals[record.seed]
         ours = spent_at(record, level) if record.status == "ok" else None
-        if not usual:
-            continue  # it began with what it ended with, and no run can be sooner
         if ours is not None:
             ratios.append(usual / ours if ours else math.inf)
         else:

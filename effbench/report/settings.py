@@ -31,15 +31,11 @@ def settings(records: Iterable[Record]) -> Counter[Setting]:
     first: dict[tuple[object, ...], Record] = {}
     for record in records:
         if record.status not in _ASIDE:
-            about = record.environment
-            key = (
-                *(str(about.get(name)) for name in ("processor", "cores", "system", "device", "memory_gib")),
-                record.threads,
-                record.jobs,
-                *record.versions.items(),
-            )
-            found[key] += 1
-            first.setdefault(key, record)
+            here, packages = record.environment.get, id(record.versions)  # which records that were read share
+            place = str(here("processor")), str(here("cores")), str(here("system")), str(here("device"))
+            about = (*place, str(here("memory_gib")), record.threads, record.jobs, packages)
+            found[about] += 1
+            first.setdefault(about, record)
     counted: Counter[Setting] = Counter()
     for key, count in found.items():
         counted[_setting(first[key])] += count
