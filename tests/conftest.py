@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from effbench.execution import Limits
@@ -16,6 +17,9 @@ from running import STRANGERS
 
 with contextlib.suppress(ImportError):
     import setuptools  # noqa: F401 - it replaces distutils, and fails where something else had imported that before
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine is no fault
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from effbench.report.figures.kinds import KINDS
 from effbench.report.figures.labels import place
 from effbench.report.figures.pareto import pareto
 from effbench.report.html import draw_chart, draw_rows
+from effbench.report.html.svg import shortened
 from record_factory import several
 
 FIELD = (60.0, 8.0, 408.0, 230.0)
@@ -33,6 +34,16 @@ def test_no_name_lies_over_another_or_outside(points):
     assert not any(overlap(one, other) for one, other in itertools.combinations(boxes, 2))
     assert all(FIELD[0] <= left and right <= FIELD[2] for left, _, right, _ in boxes)
     assert all(FIELD[1] <= top and bottom <= FIELD[3] for _, top, _, bottom in boxes)
+
+
+def test_long_names_keep_their_ends_by_which_they_differ():
+    assert shortened("ssp(staleness=5)", 28) == "ssp(staleness=5)"
+    found = [shortened(f"emulated_network[2]+ssp(processes=5, staleness={s})", 28) for s in (0, 5)]
+    assert found == [
+        "emulated_ne\N{HORIZONTAL ELLIPSIS}=5, staleness=0)",
+        "emulated_ne\N{HORIZONTAL ELLIPSIS}=5, staleness=5)",
+    ]
+    assert {len(each) for each in found} == {28}
 
 
 def test_a_name_keeps_off_points_and_gets_a_line_where_it_is_far():

@@ -8,6 +8,7 @@ from effbench.analysis.comparison import compare
 from effbench.analysis.verdicts import Verdict
 from effbench.errors import InvalidSuite, UnknownName
 from effbench.report.abbreviations import short_names
+from effbench.report.html.page import report
 from effbench.report.layouts import laid_out
 from effbench.report.tables import comparison_table
 from effbench.store import Store
@@ -102,3 +103,24 @@ def test_every_style_tells_what_a_number_stands_for(style):
     assert [row.cells[0] for row in table.rows] == ["baseline", "local_sgd+network[1]", "ddp+network[1]"]
     assert table.rows[2].values["technique"] == "ddp+network(bandwidth=1250000.0, latency=0.001)"
     assert [r.text for r in table.remarks if r.about == "sets"] == ["network[1]: bandwidth=1250000.0, latency=0.001"]
+
+
+def on_two_networks():
+    found = several("", BASELINE) + several({"ddp": {}, "network": NETWORK}, EMA)
+    return found + several({"local_sgd": {}, "network": NETWORK}, BOTH)
+
+
+def test_numbers_mean_the_same_in_all_tables_of_a_text_and_stand_where_they_are_used():
+    elsewhere = several("", BASELINE, workload="kjv_gpt") + several({"network": SLOWER}, EMA, workload="kjv_gpt")
+    elsewhere += several({"ddp": {}, "network": SLOWER}, BOTH, workload="kjv_gpt")
+    first, other = comparison_table(on_two_networks() + elsewhere)
+    assert [row.cells[0] for row in other.rows] == ["baseline", "ddp+network[2]", "network[2]"]
+    assert [r.text for r in first.remarks if r.about == "sets"] == ["network[1]: bandwidth=1250000.0, latency=0.001"]
+    assert [r.text for r in other.remarks if r.about == "sets"] == ["network[2]: bandwidth=125000.0, latency=0.001"]
+
+
+def test_the_page_tells_the_numbers_and_finds_records_by_whole_names():
+    page = report(on_two_networks())
+    assert "<li>network[1]: bandwidth=1250000.0, latency=0.001</li>" in page
+    assert "ddp+network[1]" in page
+    assert 'data-set="ddp+network(bandwidth=1250000.0, latency=0.001)"' in page

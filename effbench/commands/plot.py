@@ -7,17 +7,20 @@ from pathlib import Path
 
 from effbench.analysis.comparison import compare
 from effbench.commands.table import RESULTS, newest, records_in
+from effbench.report.abbreviations import abbreviated
 from effbench.report.console import emit
 from effbench.report.figures.kinds import KINDS
 from effbench.report.paper import save
+from effbench.report.words import counted
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Draw the figures of one kind into one file."""
     folders = arguments.results or [newest(RESULTS)]
     records = records_in(folders)
-    figures = KINDS[arguments.kind](compare(records, arguments.metric, arguments.workload))
+    comparisons, explained = abbreviated(compare(records, arguments.metric, arguments.workload))
+    figures = KINDS[arguments.kind](comparisons)
     file = Path(arguments.file or f"{arguments.kind}.pdf")
     save(figures, file)
-    emit(f"{file}: {len(figures)} figure{'s' if len(figures) != 1 else ''}. {figures[0].about}")
+    emit("\n".join([f"{file}: {counted(len(figures), 'figure')}. {figures[0].about}", *explained]))
     return 0

@@ -1,17 +1,31 @@
-"""Short names of sets for people: long options that several sets of a table share are told once, below it."""
+"""Short names of sets for people: long options that several sets share are told once, and numbered where they stand."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from effbench.records import label
+from effbench.analysis.comparison import Comparison
+from effbench.records import canonical, label
 
 ABOUT = "sets"  # what the notes explain, without which names cannot be understood
 _LONG = 30  # characters of a technique with its options, from which on it is worth a note
 
 Set = Mapping[str, Mapping[str, Any]]
+
+
+def abbreviated(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
+    """Return comparisons whose results have short names, alike in all of them, and what numbers in names stand for."""
+    sets = {canonical(each.techniques): each.techniques for found in comparisons for each in found.results}
+    names, lines = short_names(sets.values())
+    return [
+        dataclasses.replace(
+            found, results=[dataclasses.replace(each, label=names[each.label]) for each in found.results]
+        )
+        for found in comparisons
+    ], lines
 
 
 def short_names(sets: Iterable[Set]) -> tuple[dict[str, str], list[str]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from effbench.analysis.caveats import machine, named
 from effbench.analysis.comparison import Comparison, SetResult
 from effbench.analysis.verdicts import Verdict
-from effbench.records import STATUSES, Record
+from effbench.records import STATUSES, Record, label
 from effbench.report.numbers import TIMES, exact, nonfinite, significant
 from effbench.report.table import Remark
 from effbench.report.words import agreed, counted, listed, spans
@@ -52,7 +52,7 @@ def _problems(comparison: Comparison) -> Iterator[Remark]:
 def problems_of(each: SetResult) -> Iterator[str]:
     """Say, for each status and reason, what became of the trials of a set that are not scored."""
     for what in _what_happened(each):
-        yield f"{each.label}: {what}"
+        yield f"{label(each.techniques)}: {what}"
 
 
 def _what_happened(each: SetResult) -> Iterator[str]:

@@ -14,10 +14,10 @@ from effbench.analysis.ratios import Ratio, positive_mean
 from effbench.analysis.tracks import tracks
 from effbench.budget import Budget
 from effbench.errors import InvalidBudget
-from effbench.records import Record, canonical, plain
+from effbench.records import Record, canonical, label, plain
 from effbench.report import numbers
 from effbench.report.abbreviations import ABOUT as NAMES
-from effbench.report.abbreviations import short_names
+from effbench.report.abbreviations import abbreviated
 from effbench.report.method import hardware
 from effbench.report.numbers import NOTHING, TIMES
 from effbench.report.remarks import SECONDS, WAYS, problems_of, remarks, unit_of
@@ -44,29 +44,41 @@ def comparison_table(
     Raises:
         UnknownName: there is no such workload, no record with such a metric, or none of the set `against`.
     """
-    return tables_of(compare(records, metric, workload, aa=aa, against=against))
+    return tables_of(*abbreviated(compare(records, metric, workload, aa=aa, against=against)))
 
 
-def tables_of(comparisons: Sequence[Comparison]) -> list[Table]:
-    """Return the table of each comparison, told apart from others of the same workload and budget."""
+def tables_of(comparisons: Sequence[Comparison], explained: Sequence[str] = ()) -> list[Table]:
+    """Return the table of each comparison, told apart from others of the same workload and budget.
+
+    explained: what numbers in the names of sets stand for, a line each.
+    """
     alike = Counter((each.group.workload, each.group.budget) for each in comparisons)
     free: dict[tuple[str, str], dict[str, Estimate | None]] = {}
     for both in tracks(comparisons):
         free.setdefault((both.workload, both.budget), {})[canonical(both.techniques)] = both.waived
     where = [(each.group.workload, each.group.budget) for each in comparisons]
-    return [to_table(each, alike[place] > 1, free.get(place)) for each, place in zip(comparisons, where, strict=True)]
+    return [
+        to_table(each, explained, alike[place] > 1, free.get(place))
+        for each, place in zip(comparisons, where, strict=True)
+    ]
 
 
-def to_table(comparison: Comparison, apart: bool = False, waived: Mapping[str, Estimate | None] | None = None) -> Table:
+def to_table(
+    comparison: Comparison,
+    explained: Sequence[str] = (),
+    apart: bool = False,
+    waived: Mapping[str, Estimate | None] | None = None,
+) -> Table:
     """Return the table of a comparison.
 
+    explained: what numbers in the names of sets stand for; those of other tables are left out.
     apart: whether records of the same workload and budget stand in other tables, since they do not compare.
     waived: set, as its canonical text -> its difference to the baseline if its own work were free.
     """
     group, measure = comparison.group, comparison.measure
     waived = waived or {}
-    names, explained = short_names(each.techniques for each in comparison.results)
-    columns = _columns(comparison, names.get(comparison.against, comparison.against), any(waived.values()))
+    columns = _columns(comparison, any(waived.values()))
+    named = [line for line in explained if any(line.partition(":")[0] in each.label for each in comparison.results)]
     where = f" ({' '.join(part for part in (group.clock, group.version) if part)})" if apart else ""
     shown, seeds = f"{measure.split} {measure.title}".strip(), counted(len(group.seeds), "seed")
     return Table(
@@ -74,10 +86,9 @@ def to_table(comparison: Comparison, apart: bool = False, waived: Mapping[str, E
         caption=", ".join(part for part in (shown, WAYS[measure.higher_is_better], seeds) if part),
         columns=columns,
         rows=tuple(
-            _row(each, names[each.label], comparison, columns, waived.get(canonical(each.techniques)))
-            for each in comparison.results
+            _row(each, comparison, columns, waived.get(canonical(each.techniques))) for each in comparison.results
         ),
-        remarks=(*(Remark("note", line, NAMES) for line in explained), *remarks(comparison, apart=apart)),
+        remarks=(*(Remark("note", line, NAMES) for line in named), *remarks(comparison, apart=apart)),
         statement=statement(comparison),
     )
 
@@ -98,9 +109,10 @@ def statement(comparison: Comparison) -> str:
     )
 
 
-def _columns(comparison: Comparison, against: str, with_waived: bool) -> tuple[Column, ...]:
+def _columns(comparison: Comparison, with_waived: bool) -> tuple[Column, ...]:
     """Return the columns that have something to show."""
     results, clock = comparison.results, comparison.group.clock
+    against = next((each.label for each in results if each.is_baseline), comparison.against)
     wanted = [
         (Column("technique", "technique"), True),
         (Column("n", "n", "right"), True),
@@ -128,9 +140,9 @@ def _columns(comparison: Comparison, against: str, with_waived: bool) -> tuple[C
     return tuple(column for column, shown in wanted if shown)
 
 
-def _row(each: SetResult, name: str, comparison: Comparison, columns: Sequence[Column], waived: Estimate | None) -> Row:
+def _row(each: SetResult, comparison: Comparison, columns: Sequence[Column], waived: Estimate | None) -> Row:
     texts = {
-        "technique": name,
+        "technique": each.label,
         "n": f"{len(each.values)}/{each.planned}",
         "mean": _mean(each, comparison),
         "difference": numbers.difference(each.difference) if each.difference else NOTHING,
@@ -198,7 +210,7 @@ def row_values(each: SetResult, comparison: Comparison, waived: Estimate | None 
         "budget": group.budget,
         "clock": group.clock,
         "effbench": group.version,
-        "technique": each.label,
+        "technique": label(each.techniques),
         "against": comparison.against,
         "techniques": json.dumps(plain(each.techniques), ensure_ascii=False),
         "split": measure.split,

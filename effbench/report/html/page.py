@@ -11,7 +11,8 @@ from markupsafe import Markup
 
 from effbench.analysis.comparison import Comparison, compare
 from effbench.analysis.noise import read_aa
-from effbench.records import Record
+from effbench.records import Record, label
+from effbench.report.abbreviations import abbreviated
 from effbench.report.console import visible
 from effbench.report.figures.curves import Over, curves, shared_slots
 from effbench.report.figures.forest import forest
@@ -44,7 +45,7 @@ def report(
         what they keep of papers and claims goes before what sources say.
     title: default: the names of the suites.
     """
-    comparisons = compare(records, aa=read_aa(folders))
+    comparisons, explained = abbreviated(compare(records, aa=read_aa(folders)))
     main = overview.main_comparisons(comparisons)
     listing = len(records) <= sections.MOST_RECORDS
     cards, where = with_said(sources or {}, said_in(folders)), provenance.environment(records)
@@ -62,7 +63,8 @@ def report(
             forests=[forest_panel(forest(each)) for each in main if len(each.results) > 1],
             curves={"share": _curves(main, "share"), "time": _curves(main, "time")},
             ledgers=[panel for each in main if (panel := _ledger(each)).keys],
-            tables=tables_of(comparisons),
+            explained=explained,
+            tables=tables_of(comparisons, explained),
             leaves=taxonomy_map(comparisons, cards),
             sections=parts,
             anchors={each.name: each.anchor for each in parts},
@@ -90,6 +92,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters["breakable"] = _breakable
     environment.filters["interval_below"] = _interval_below
+    environment.filters["whole"] = label
     environment.filters["words"] = lambda text: text.replace("_", " ")
     environment.filters["slug"] = lambda text: text.replace(" ", "-") or "baseline"
     return environment

@@ -47,5 +47,8 @@ def drawing(inside: Iterable[str], width: float, height: float, title: str, abou
 
 
 def shortened(words: str, most: int) -> str:
-    """Return words of at most so many characters; what is cut off is cut at the end, and seen to be."""
-    return words if len(words) <= most else words[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    """Return words of at most so many characters, cut in the middle, since names often differ at the end."""
+    if len(words) <= most:
+        return words
+    tail = most * 4 // 7
+    return f"{words[: most - 1 - tail]}\N{HORIZONTAL ELLIPSIS}{words[-tail:]}"
