@@ -33,10 +33,11 @@ def short_names(sets: Iterable[Set]) -> tuple[dict[str, str], list[str]]:
 
     `ssp+emulated_network(bandwidth=0.0, latency=0.0001)` becomes `ssp+emulated_network[1]`, and the line is
     `emulated_network[1]: bandwidth=0.0, latency=0.0001`, where another set has the same technique with these options.
+    Numbers do not depend on the order of the sets.
     """
     found = list(sets)
     counted = Counter(label({name: options}) for techniques in found for name, options in techniques.items())
-    repeated = [part for part, count in counted.items() if count > 1 and len(part) >= _LONG]
+    repeated = sorted(part for part, count in counted.items() if count > 1 and len(part) >= _LONG)
     numbers = {part: f"[{number}]" for number, part in enumerate(repeated, 1)}
 
     def short(techniques: Set) -> str:
