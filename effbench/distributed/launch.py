@@ -175,14 +175,21 @@ def _fork(children: list[_Child], start: _Start, body: Callable[[Group], object]
 def _be_rank(rank: int, start: _Start, body: Callable[[Group], object], heard: int) -> NoReturn:
     """Live as a forked rank: nothing of the parent's may be ended, collected or written a second time."""
     gc.freeze()
-    code = 1
-    with suppress(BaseException):  # it is reported, and nobody above could handle it in this process
+    try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all ranks; rank 0 ends the others
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         threading.Thread(target=_end_with_rank_0, args=(heard,), daemon=True).start()
         torch.set_num_threads(1)
         start.take_part(rank, body, lambda: None)
-        code = 0
+    except BaseException:  # noqa: BLE001 - it is reported, and nobody above could handle it in this process
+        # As long as the failure is there, nothing of it is freed: torch, freeing a group with Python's lock in hand,
+        # waits for its thread, which may be waiting for the lock.
+        _leave(1)
+    _leave(0)
+
+
+def _leave(code: int) -> NoReturn:
+    """End this process, and nothing but this process."""
     with suppress(Exception):  # there may be nobody left to read it
         sys.stdout.flush()
         sys.stderr.flush()
