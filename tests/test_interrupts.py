@@ -13,6 +13,7 @@ from effbench.interrupts import held_back
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
     former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may run under nohup
     yield
     for number, handler in former.items():
         signal.signal(number, handler)
