@@ -81,7 +81,7 @@ def test_with_staleness_beyond_all_steps_nobody_waits() -> None:
 
     seen = on_all_ranks(held_up(recipe, told), gaps, steps=12, look=look)[0]
     assert sum(seen.values()) == 2 * 12
-    assert max(seen) == 10
+    assert max(seen) in {9, 10}  # as the last change of the first, or the second of the second, comes in before
 
 
 def test_reads_are_as_rare_as_staleness_allows() -> None:
