@@ -34,8 +34,8 @@ def chances_of_being_best(gains: Mapping[str, Mapping[str, Mapping[int, float]]]
         n = len(seeds)
         centred = values - values.mean(0)
         luck = dice.standard_normal((_DRAWS, n))
-        widened = np.sqrt((n - 1) / dice.chisquare(n - 1, _DRAWS))[:, None]
-        total += values.mean(0) + luck @ centred * widened / np.sqrt(n * (n - 1))
+        widened = np.sqrt(1.0 / dice.chisquare(n - 1, (_DRAWS, 1)) / n)
+        total += values.mean(0) + (luck * widened) @ centred
     best = total == total.max(axis=1, keepdims=True)
     shares = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
     return dict(zip(names, map(float, shares), strict=True))

@@ -52,7 +52,8 @@ def _ok(records: Sequence[Record]) -> list[Record]:
 
 
 def _paid(record: Record) -> float:
-    return math.fsum(record.ledger.get(line, 0.0) for line in ON_THE_CLOCK)
+    spent = record.ledger.get
+    return math.fsum([spent(line, 0.0) for line in ON_THE_CLOCK])
 
 
 def _step_seconds(records: Sequence[Record]) -> dict[int, float]:

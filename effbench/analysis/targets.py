@@ -41,6 +41,9 @@ def spent_at(record: Record, level: float) -> float | None:
     sign = 1.0 if record.higher_is_better else -1.0
     before: tuple[float, float] | None = None
     amounts, values = columns(record.curve, "spent", record.metric)
+    best = (max if record.higher_is_better else min)(values, default=math.nan)  # NaN where the first one is
+    if math.isfinite(best) and sign * (level - best) > 0.0:
+        return None  # most runs, at once
     for spent, value in zip(amounts, values, strict=True):
         if not (math.isfinite(spent) and math.isfinite(value)):
             continue

@@ -47,10 +47,11 @@ def comparison_table(
     return tables_of(*abbreviated(compare(records, metric, workload, aa=aa, against=against)))
 
 
-def tables_of(comparisons: Sequence[Comparison], explained: Sequence[str] = ()) -> list[Table]:
+def tables_of(comparisons: Sequence[Comparison], explained: Sequence[str] = (), *, stated: bool = True) -> list[Table]:
     """Return the table of each comparison, told apart from others of the same workload and budget.
 
     explained: what numbers in the names of sets stand for, a line each.
+    stated: whether the tables state what captions do, for which all records are read again.
     """
     alike = Counter((each.group.workload, each.group.budget) for each in comparisons)
     free: dict[tuple[str, str], dict[str, Estimate | None]] = {}
@@ -58,7 +59,7 @@ def tables_of(comparisons: Sequence[Comparison], explained: Sequence[str] = ()) 
         free.setdefault((both.workload, both.budget), {})[canonical(both.techniques)] = both.waived
     where = [(each.group.workload, each.group.budget) for each in comparisons]
     return [
-        to_table(each, explained, alike[place] > 1, free.get(place))
+        to_table(each, explained, alike[place] > 1, free.get(place), stated=stated)
         for each, place in zip(comparisons, where, strict=True)
     ]
 
@@ -68,12 +69,15 @@ def to_table(
     explained: Sequence[str] = (),
     apart: bool = False,
     waived: Mapping[str, Estimate | None] | None = None,
+    *,
+    stated: bool = True,
 ) -> Table:
     """Return the table of a comparison.
 
     explained: what numbers in the names of sets stand for; those of other tables are left out.
     apart: whether records of the same workload and budget stand in other tables, since they do not compare.
     waived: set, as its canonical text -> its difference to the baseline if its own work were free.
+    stated: whether it states what a caption does.
     """
     group, measure = comparison.group, comparison.measure
     waived = waived or {}
@@ -89,7 +93,7 @@ def to_table(
             _row(each, comparison, columns, waived.get(canonical(each.techniques))) for each in comparison.results
         ),
         remarks=(*(Remark("note", line, NAMES) for line in named), *remarks(comparison, apart=apart)),
-        statement=statement(comparison),
+        statement=statement(comparison) if stated else "",
     )
 
 

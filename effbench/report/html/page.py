@@ -64,7 +64,7 @@ def report(
             curves={"share": _curves(main, "share"), "time": _curves(main, "time")},
             ledgers=[panel for each in main if (panel := _ledger(each)).keys],
             explained=explained,
-            tables=tables_of(comparisons, explained),
+            tables=tables_of(comparisons, explained, stated=False),
             leaves=taxonomy_map(comparisons, cards),
             sections=parts,
             anchors={each.name: each.anchor for each in parts},
@@ -88,7 +88,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
-        finalize=lambda value: visible(value) if type(value) is str else value,
+        finalize=lambda value: value if type(value) is not str or value.isprintable() else visible(value),
     )
     environment.filters["breakable"] = _breakable
     environment.filters["interval_below"] = _interval_below
