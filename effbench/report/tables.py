@@ -82,7 +82,7 @@ def to_table(
     group, measure = comparison.group, comparison.measure
     waived = waived or {}
     columns = _columns(comparison, any(waived.values()))
-    named = [line for line in explained if any(line.partition(":")[0] in each.label for each in comparison.results)]
+    used = [line for line in explained if any(line.partition(":")[0] in each.label for each in comparison.results)]
     where = f" ({' '.join(part for part in (group.clock, group.version) if part)})" if apart else ""
     shown, seeds = f"{measure.split} {measure.title}".strip(), counted(len(group.seeds), "seed")
     return Table(
@@ -92,7 +92,7 @@ def to_table(
         rows=tuple(
             _row(each, comparison, columns, waived.get(canonical(each.techniques))) for each in comparison.results
         ),
-        remarks=(*(Remark("note", line, NAMES) for line in named), *remarks(comparison, apart=apart)),
+        remarks=(*(Remark("note", line, NAMES) for line in used), *remarks(comparison, apart=apart)),
         statement=statement(comparison) if stated else "",
     )
 

@@ -9,8 +9,6 @@ from effbench.analysis.verdicts import Verdict
 from effbench.report import numbers
 from effbench.report.words import counted, listed
 
-_BAD = (Verdict.WORSE, Verdict.BREAKS)
-
 
 def answer(comparisons: Sequence[Comparison]) -> list[str]:
     """Return three sentences: what is shown to be better, what worse, and what is not known.
