@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from effbench.errors import EffbenchError
-from effbench.records import Record, canonical
+from effbench.records import Record, naming
 
 _WHY = "it left no record: the run ended before its turn, or is not there yet"
 
@@ -22,12 +22,7 @@ def without_record(suite: Mapping[str, Any], records: Iterable[Record]) -> list[
     """
     if "planned" not in suite:
         return []
-    names: dict[str, str] = {}  # a set as Python shows it, which is quick -> its canonical text
-
-    def name(techniques: Mapping[str, Mapping[str, Any]]) -> str:
-        shown = repr(techniques)
-        return names.get(shown) or names.setdefault(shown, canonical(techniques))
-
+    name = naming()
     known = {(record.workload, record.budget, name(record.techniques), record.seed) for record in records}
     try:
         return [

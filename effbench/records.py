@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -164,6 +164,17 @@ def label(techniques: Mapping[str, Mapping[str, Any]]) -> str:
 def canonical(techniques: Mapping[str, Mapping[str, Any]]) -> str:
     """Return text that is equal for equal sets only; labels may coincide, as of the options 1 and "1"."""
     return json.dumps(plain(techniques), allow_nan=False, ensure_ascii=False, sort_keys=True)
+
+
+def naming() -> Callable[[Mapping[str, Mapping[str, Any]]], str]:
+    """Return `canonical` for very many sets of which most are alike: each is written once."""
+    names: dict[str, str] = {}  # a set as Python shows it, which is quick -> its canonical text
+
+    def name(techniques: Mapping[str, Mapping[str, Any]]) -> str:
+        shown = repr(techniques)
+        return names.get(shown) or names.setdefault(shown, canonical(techniques))
+
+    return name
 
 
 def has_words(text: str) -> bool:

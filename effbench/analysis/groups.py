@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from effbench.budget import Budget
 from effbench.errors import InvalidBudget
-from effbench.records import Record, canonical
+from effbench.records import Record, canonical, naming
 
 BASELINE = canonical({})
 
@@ -74,12 +74,10 @@ def in_order(groups: Sequence[Group]) -> list[Group]:
 
 def _by_set(records: Sequence[Record]) -> dict[str, list[Record]]:
     sets: dict[str, dict[int, Record]] = {}
-    names: dict[str, str] = {}  # a set as Python shows it, which is quick -> its canonical text
+    name = naming()
     for record in records:
-        shown = repr(record.techniques)
-        name = names.get(shown) or names.setdefault(shown, canonical(record.techniques))
-        sets.setdefault(name, {})[record.seed] = record
-    return {name: [found[seed] for seed in sorted(found)] for name, found in sets.items()}
+        sets.setdefault(name(record.techniques), {})[record.seed] = record
+    return {text: [found[seed] for seed in sorted(found)] for text, found in sets.items()}
 
 
 def _usual(values: Iterable[str]) -> str:
