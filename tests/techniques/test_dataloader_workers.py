@@ -67,11 +67,12 @@ def test_batches_that_reach_into_the_next_epoch_are_loaded_once_too() -> None:
 
 
 def test_what_is_no_longer_asked_for_is_not_loaded() -> None:
-    loaded, asked = [], threading.Event()
+    loaded, begun, asked = [], threading.Event(), threading.Event()
 
     def noting(positions, training):
         loaded.append(len(positions))
         if len(loaded) == 2:  # the first batch ahead, behind which two others wait
+            begun.set()
             assert asked.wait(60)
             while pending_of(training):
                 time.sleep(0.001)
@@ -80,6 +81,7 @@ def test_what_is_no_longer_asked_for_is_not_loaded() -> None:
     plain = vectors()
     recipe = dataloader_workers.apply(plain.wrap(loader=noting), {"workers": 1, "prefetch": 3})
     training = run(recipe, 1)
+    assert begun.wait(60)  # else it too would be one that need not be loaded
     asked.set()
     assert len(recipe.loader(torch.tensor([5, 1]), training)) == 2
     assert loaded == [8, 8, 2]
