@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
-import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from effbench import identity, machine
 from effbench.budget import Budget
-from effbench.errors import DataUnavailable, EffbenchError, Refusal, UnknownName
+from effbench.errors import DataUnavailable, EffbenchError, UnknownName
 from effbench.pricing import PRICED_UNITS, Price, Trouble, baseline_price, number_of_steps
 from effbench.records import Record, canonical, label
 from effbench.store import FINAL
-from effbench.switches import Switches
-from effbench.techniques import compose, in_order
-from effbench.trial import Trial, what_it_means
+from effbench.trial import Trial
 
 if TYPE_CHECKING:
     from effbench.plugins import Plugins
@@ -57,20 +53,42 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A set of techniques on a workload: its trials differ by the seed alone.
+class Composed:
+    """What comes of composing a set of techniques with a workload's baseline.
 
+    processes: how many it trains in.
     refusal: why it makes no sense; "" where it does.
-    trouble: what else a technique raised when the set was composed, which will be told as the failure of its trials.
+    trouble: what else a technique raised or did, which will be told as the failure of its trials.
     """
+
+    processes: int = 1
+    refusal: str = ""
+    trouble: Trouble | None = None
+
+    @property
+    def can_run(self) -> bool:
+        """Whether there is anything to train."""
+        return not self.refusal and self.trouble is None
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Composed:
+        """Return what `to_plain` was made of."""
+        trouble = plain["trouble"]
+        return cls(plain["processes"], plain["refusal"], trouble and Trouble(**trouble))
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A set of techniques on a workload, for a budget: its trials differ by the seed alone."""
 
     workload: str
     techniques: Mapping[str, Mapping[str, Any]]
     budget: Budget
-    order: tuple[str, ...] = ()
-    processes: int = 1
-    refusal: str = ""
-    trouble: Trouble | None = None
+    composed: Composed = Composed()
 
     @property
     def label(self) -> str:
@@ -110,37 +128,6 @@ def use_copies(settings: Settings, plugins: Plugins) -> None:
         known[name].from_folder(Path(folder))
 
 
-def cells_of(suite: Suite, plugins: Plugins, settings: Settings) -> list[Cell]:
-    """Compose every set with every workload's baseline, so that refusals are known before anything trains.
-
-    Raises:
-        DataUnavailable: a workload's data is not here.
-    """
-    plain = Switches.now()
-    units = plugins.offers["effbench_clocks"]
-    cells = []
-    for name in suite.workloads:
-        workload = plugins.workloads[name]
-        baseline = workload.recipe(torch.device(settings.device))
-        budgets = budgets_of(suite, workload, units)
-        for techniques in suite.sets_of(name):
-            try:
-                recipe, order = compose(baseline, techniques, plugins.techniques)
-            except Refusal as why:
-                cells += [Cell(name, techniques, budget, refusal=str(why)) for budget in budgets]
-            except KeyboardInterrupt:
-                raise
-            except BaseException as fault:  # noqa: BLE001 - a stranger's code may raise anything
-                order = in_order(techniques, plugins.techniques)
-                trouble = Trouble(*what_it_means(fault), "".join(traceback.format_exception(fault)))
-                cells += [Cell(name, techniques, budget, tuple(order), trouble=trouble) for budget in budgets]
-            else:
-                cells += [Cell(name, techniques, budget, tuple(order), recipe.processes) for budget in budgets]
-            finally:
-                plain.throw()
-    return cells
-
-
 def budgets_of(suite: Suite, workload: Workload, units: Iterable[str] = ()) -> list[Budget]:
     """Return all budgets of a workload's trials: the rungs of the ladder, then the steps that they buy the baseline."""
     rungs = suite.rungs_of(workload, units)
@@ -170,7 +157,7 @@ def trial_of(
         techniques=cell.techniques,
         seed=seed,
         budget=str(cell.budget),
-        processes=cell.processes,
+        processes=cell.composed.processes,
         price=price,
         threads=settings.threads,
         jobs=settings.jobs,
@@ -182,7 +169,7 @@ def trial_of(
 
 def is_priced(cell: Cell) -> bool:
     """Tell whether the cell's budget needs a price."""
-    return cell.budget.unit in PRICED_UNITS and not cell.refusal and cell.trouble is None
+    return cell.budget.unit in PRICED_UNITS and cell.composed.can_run
 
 
 def seconds_of(cell: Cell, price: Price | None, step_seconds: float, records: Sequence[Record] = ()) -> float | None:
@@ -197,7 +184,7 @@ def seconds_of(cell: Cell, price: Price | None, step_seconds: float, records: Se
         return fmean(record.wall_seconds for record in same or like)
     match cell.budget.unit:
         case "seconds" | "cpu" | "reference":
-            return cell.budget.amount / cell.processes if cell.budget.unit == "cpu" else cell.budget.amount
+            return cell.budget.amount / cell.composed.processes if cell.budget.unit == "cpu" else cell.budget.amount
         case "steps":
             return cell.budget.amount * (price.at(0.0) if price and price.unit == "reference" else step_seconds)
         case _:

@@ -51,7 +51,7 @@ def missing(cells: Iterable[Cell], known: Mapping[str, Any], plugins: Plugins, s
     for cell in cells:
         if is_priced(cell) and not _is_given(cell) and (key := price_key(cell, plugins, settings)) not in seen:
             seen.add(key)
-            if cell.processes > 1:
+            if cell.composed.processes > 1:
                 alone.append([cell])
             else:
                 together.setdefault((cell.workload, cell.budget.unit), []).append(cell)
@@ -128,14 +128,14 @@ def _job_of(group: Sequence[Cell], run: Run, log: str) -> Job:
     payload = {
         "workload": group[0].workload,
         "sets": {str(number): cell.techniques for number, cell in enumerate(group)},
-        "processes": group[0].processes,
+        "processes": group[0].composed.processes,
         "unit": group[0].budget.unit,
         "threads": run.settings.threads,
         "device": run.settings.device,
         "rounds": ROUNDS,
         "seconds": SECONDS,
     }
-    return Job("price", payload, group[0].processes, log, run.until)
+    return Job("price", payload, group[0].composed.processes, log, run.until)
 
 
 def _is_given(cell: Cell) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from effbench import planning, prices
+from effbench.composing import cells_of
 from effbench.errors import EffbenchError
 from effbench.execution import Executor, Hear, Job, Outcome
 from effbench.execution.local import Local
@@ -118,10 +119,8 @@ def run_suite(
     run = Run(suite, plugins, store, settings, place, Observers(plugins.manager, warn))
     try:
         done = {} if fresh else store.latest()
-        if not done:
-            place.start()  # it gets ready while this process reads data; else there may be nothing left to do
         planning.use_copies(settings, plugins)
-        cells = planning.cells_of(suite, plugins, settings)
+        cells = cells_of(suite, plugins, settings, run.execute)
         store.merge_json("claims", _said(suite, plugins))
         store.write_json("suite", _as_run(suite, cells, plugins))
         known = prices.measure(run, cells)
@@ -158,9 +157,8 @@ def calibrate(
     executor = executor_for(suite, settings)
     run = Run(suite, plugins, store, settings, executor, Observers(plugins.manager, warn))
     try:
-        executor.start()
         planning.use_copies(settings, plugins)
-        cells = [cell for cell in planning.cells_of(suite, plugins, settings) if planning.is_priced(cell)]
+        cells = [cell for cell in cells_of(suite, plugins, settings, run.execute) if planning.is_priced(cell)]
         key_of = {id(cell): prices.price_key(cell, plugins, settings) for cell in cells}
         if fresh:
             old = store.read_json("prices") or {}
@@ -239,20 +237,20 @@ def _run_trials(run: Run, todo: Sequence[tuple[Trial, Cell]], fail_fast: bool, e
 def _jobs(run: Run, todo: Sequence[tuple[Trial, Cell]], fail_fast: bool, enough: Enough | None) -> Iterator[Job]:
     """Yield each trial's job when its turn comes; what is refused, or comes too late, is recorded at once."""
     for trial, cell in todo:
-        if cell.refusal:
-            keep(run, trial, without_training(trial, run.plugins, "skipped", "refused", cell.refusal))
+        if cell.composed.refusal:
+            keep(run, trial, without_training(trial, run.plugins, "skipped", "refused", cell.composed.refusal))
         elif fail_fast and run.has_failed:
             return
         elif enough is not None and (why := enough(run.records, cell)):
             keep(run, trial, without_training(trial, run.plugins, "not_started", "decided", why))
         elif why := _too_late(run, cell):
             keep(run, trial, without_training(trial, run.plugins, "not_started", "total", why))
-        elif trouble := cell.trouble or run.troubles.get(prices.price_key(cell, run.plugins, run.settings)):
+        elif trouble := cell.composed.trouble or run.troubles.get(prices.price_key(cell, run.plugins, run.settings)):
             _keep_failed(run, trial, trouble)
         else:
             log = log_file(trial, run.store.logs)
             log.unlink(missing_ok=True)
-            yield Job("trial", {"trial": trial.to_plain()}, cell.processes, str(log), run.until)
+            yield Job("trial", {"trial": trial.to_plain()}, cell.composed.processes, str(log), run.until)
 
 
 def _too_late(run: Run, cell: Cell) -> str:

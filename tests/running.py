@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ from typing import Any
 import pytest
 
 from effbench import plugins as loading
+from effbench.composing import cells_of
+from effbench.execution import Hear, Job, Outcome
 from effbench.execution.local import Local
-from effbench.planning import Settings
+from effbench.execution.tasks import TASKS
+from effbench.planning import Cell, Settings
 from effbench.plugins import Plugins
 from effbench.records import STATUSES, STOP_REASONS, Record
 from effbench.runner import Run, run_suite
@@ -35,6 +39,16 @@ def make_suite(*sets: str, budget: str = "20 steps", seeds: Sequence[int] = (0,)
 
 def strange_plugins() -> Plugins:
     return loading.load([str(STRANGERS)], strict=True)
+
+
+def composed(suite: Suite, plugins: Plugins, settings: Settings) -> list[Cell]:
+    """The cells of a suite, composed in this very process."""
+
+    def here(jobs: Iterable[Job], hear: Hear) -> Iterator[tuple[Job, Outcome]]:
+        for job in jobs:
+            yield job, Outcome(TASKS[job.task](job.payload, plugins, functools.partial(hear, job)))
+
+    return cells_of(suite, plugins, settings, here)
 
 
 def run(server: Local, folder: Path, suite: Suite, *, jobs: int = 1, plugins: Plugins | None = None, **how: Any) -> Run:

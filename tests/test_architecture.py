@@ -66,7 +66,10 @@ LAYERS: list[tuple[str, set[str]]] = [
     ("training", {"train", "pricing", "meters", "holdings"}),
     ("things", {"aside", "workloads", "toys", "laws"}),
     ("trial", {"identity", "machine", "trial", "course", "metering", "calibrate"}),
-    ("running", {"plugins", "suite", "suite_file", "execution", "outcomes", "planning", "prices", "runner"}),
+    (
+        "running",
+        {"plugins", "suite", "suite_file", "execution", "outcomes", "composing", "planning", "prices", "runner"},
+    ),
     ("looking", {"analysis", "report", "trackers"}),
     (
         "surface",

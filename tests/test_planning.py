@@ -11,17 +11,17 @@ from effbench import planning
 from effbench.budget import Budget
 from effbench.data.source import DataSource
 from effbench.errors import DataUnavailable, EffbenchError, UnknownName
-from effbench.planning import Cell, Settings, cells_of, in_running_order, plan, seconds_of, use_copies
+from effbench.planning import Cell, Composed, Settings, in_running_order, plan, seconds_of, use_copies
 from effbench.pricing import Phase, Price, Trouble
 from effbench.records import Record
 from effbench.trial import Trial
 from record_factory import record
-from running import make_suite, strange_plugins
+from running import composed, make_suite, strange_plugins
 
 
 def planned(suite, done=None, settings=None, prices=None):
     plugins, settings = strange_plugins(), settings or Settings()
-    return plan(suite, cells_of(suite, plugins, settings), prices or {}, done or {}, plugins, settings)
+    return plan(suite, composed(suite, plugins, settings), prices or {}, done or {}, plugins, settings)
 
 
 def finished(trial: Trial, status: str = "ok", reason: str = "", **changes) -> Record:
@@ -33,15 +33,14 @@ def finished(trial: Trial, status: str = "ok", reason: str = "", **changes) -> R
 def test_cells_say_what_is_refused_and_what_is_broken():
     before = torch.get_num_threads()
     suite = make_suite("unwilling", "broken", "leaver", "quitter", "pair+slow", "rogue(at_once=true)")
-    cells = {cell.label: cell for cell in cells_of(suite, strange_plugins(), Settings())}
-    assert cells["unwilling"].refusal == "unwilling never applies"
-    troubles = {cell.label: cell.trouble for cell in cells.values() if cell.trouble}
+    cells = {cell.label: cell for cell in composed(suite, strange_plugins(), Settings())}
+    assert cells["unwilling"].composed.refusal == "unwilling never applies"
+    troubles = {cell.label: cell.composed.trouble for cell in cells.values() if cell.composed.trouble}
     assert {name: why.reason for name, why in troubles.items()} == {
         "broken": "ZeroDivisionError: broken at once",
         "leaver": "GeneratorExit: left at once",
     }
-    assert (cells["pair+slow"].order, cells["pair+slow"].processes) == (("slow", "pair"), 2)
-    assert (cells["baseline"].refusal, cells["baseline"].processes) == ("", 1)
+    assert (cells["pair+slow"].composed, cells["baseline"].composed) == (Composed(processes=2), Composed())
     assert torch.get_num_threads() == before
     assert not torch.are_deterministic_algorithms_enabled()
 
@@ -62,7 +61,7 @@ def test_trials_run_seed_by_seed_in_an_order_of_their_own():
     assert sorted(first) == sorted(second)
     assert first != second
     assert order == [(one.seed, one.cell.label) for one in planned(suite)]
-    assert {cell.label for cell, _ in in_running_order(suite, cells_of(suite, strange_plugins(), Settings()))} == set(
+    assert {cell.label for cell, _ in in_running_order(suite, composed(suite, strange_plugins(), Settings()))} == set(
         first
     )
 
@@ -116,7 +115,7 @@ def test_a_trial_without_a_price_is_not_known_yet():
     [("5s", 2, 5.0), ("6s cpu", 2, 3.0), ("5s reference", 2, 5.0), ("100 steps", 1, 1.0), ("3 epochs", 1, None)],
 )
 def test_how_long_a_trial_takes(budget, processes, seconds):
-    cell = Cell("toy", {}, Budget.parse(budget), processes=processes)
+    cell = Cell("toy", {}, Budget.parse(budget), Composed(processes))
     assert seconds_of(cell, None, 0.01) == pytest.approx(seconds)
 
 
@@ -151,5 +150,5 @@ def test_only_priced_units_need_prices():
     found = {text: planning.is_priced(Cell("toy", {}, Budget.parse(text))) for text in wanted}
     assert found == wanted
     assert not planning.is_priced(
-        Cell("toy", {}, Budget.parse("1s reference"), trouble=Trouble("failed", "failed", "odd"))
+        Cell("toy", {}, Budget.parse("1s reference"), Composed(trouble=Trouble("failed", "failed", "odd")))
     )

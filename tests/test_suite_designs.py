@@ -9,11 +9,11 @@ import pytest
 
 from effbench import suite as suites
 from effbench.errors import InvalidSuite
-from effbench.planning import Settings, cells_of, plan
+from effbench.planning import Settings, plan
 from effbench.plugins import load
 from effbench.prices import missing
 from effbench.records import label
-from running import make_suite, strange_plugins
+from running import composed, make_suite, strange_plugins
 
 HEAD = 'seeds = [0, 1]\nworkloads = ["digits_mlp"]\nbudget = "1s reference"\n'
 KNOWN = load()
@@ -91,7 +91,7 @@ def _other(read: Any, budget: str) -> Path:
 
 def test_every_set_is_planned_at_every_budget() -> None:
     suite = make_suite("slow", budget="1s reference", ladder=(0.5, 1.0), per_step=True)
-    cells = cells_of(suite, strange_plugins(), Settings())
+    cells = composed(suite, strange_plugins(), Settings())
     found = [(cell.label, str(cell.budget)) for cell in cells]
     budgets = ["0.5s reference", "1s reference", "1000 steps", "2000 steps"]  # a step of the toy is 0.0005 s
     assert found == [(name, budget) for name in ("baseline", "slow") for budget in budgets]
@@ -99,7 +99,7 @@ def test_every_set_is_planned_at_every_budget() -> None:
 
 def test_a_price_is_measured_once_for_all_rungs() -> None:
     suite = make_suite("slow", budget="1s reference", ladder=(0.5, 1.0, 2.0))
-    cells = cells_of(suite, strange_plugins(), Settings())
+    cells = composed(suite, strange_plugins(), Settings())
     (group,) = missing(cells, {}, strange_plugins(), Settings())
     assert [cell.label for cell in group] == ["slow"]
 
@@ -107,7 +107,7 @@ def test_a_price_is_measured_once_for_all_rungs() -> None:
 def test_another_rung_is_no_reason_to_run_again() -> None:
     suite = make_suite(budget="20 steps", ladder=(0.5, 1.0))
     plugins = strange_plugins()
-    cells = cells_of(suite, plugins, Settings())
+    cells = composed(suite, plugins, Settings())
     first, second = plan(suite, cells, {}, {}, plugins, Settings())
     from effbench.trial import blank
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from effbench import planning, prices
 from effbench.commands.layout import columns, paragraph
+from effbench.composing import cells_of
+from effbench.execution.local import Local
 from effbench.planning import Cell, Planned, Settings
 from effbench.report.console import Screen
 from effbench.report.progress import duration
@@ -26,17 +29,18 @@ def dry_run(
         DataUnavailable: a workload's data is not here.
     """
     planning.use_copies(settings, plugins)
-    cells = planning.cells_of(suite, plugins, settings)
+    with contextlib.closing(Local(settings.jobs, settings.named, suite.workloads, settings.threads)) as here:
+        cells = cells_of(suite, plugins, settings, here.run)
     there = store.path.is_dir()
     done = store.latest() if there and not fresh else {}
     known = (store.read_json("prices") or {}) if there else {}
     planned = planning.plan(suite, cells, known, done, plugins, settings)
-    todo = [one for one in planned if one.kept is None and not one.cell.refusal and one.cell.trouble is None]
-    kept = sum(one.kept is not None and not one.cell.refusal for one in planned)
+    todo = [one for one in planned if one.kept is None and one.cell.composed.can_run]
+    kept = sum(one.kept is not None and not one.cell.composed.refusal for one in planned)
     lines = [screen.paint(f"{suite.name}: {len(todo)} of {suite.trials} trials to run", "bold")]
     lines += _trials(todo, screen)
-    refused = [(cell, cell.refusal) for cell in cells if cell.refusal]
-    broken = [(cell, cell.trouble.reason) for cell in cells if cell.trouble is not None]
+    refused = [(cell, cell.composed.refusal) for cell in cells if cell.composed.refusal]
+    broken = [(cell, cell.composed.trouble.reason) for cell in cells if cell.composed.trouble is not None]
     lines += _left_out("will be skipped", refused, len(suite.seeds), screen)
     lines += _left_out("will fail", broken, len(suite.seeds), screen)
     if kept:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 class Job:
     """Work for one process: a task by name, what it gets as plain values, and what it needs.
 
-    task: "trial" or "price".
+    task: "compose", "price" or "trial".
     payload: plain values.
     processes: how many processes the work consists of.
     log: file that gets what the process prints.
@@ -52,9 +52,6 @@ def never() -> bool:
 
 class Executor(Protocol):
     """Runs jobs, several at a time."""
-
-    def start(self) -> None:
-        """Get ready, without waiting for it."""
 
     def run(self, jobs: Iterable[Job], hear: Hear, stop: Callable[[], bool] = never) -> Iterator[tuple[Job, Outcome]]:
         """Yield every job with its outcome, as they end.

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from effbench import calibrate, course, trial
+from effbench import calibrate, composing, course, trial
 from effbench.distributed.group import Group
+from effbench.errors import DataUnavailable
+from effbench.planning import Composed
 from effbench.pricing import Price, Trouble
 from effbench.recipe import Recipe
 from effbench.techniques import compose
@@ -27,6 +29,31 @@ def run_trial(payload: dict[str, Any], plugins: Plugins, hear: Hear) -> dict[str
     asked = Trial.from_plain(payload["trial"])
     record = trial.run(asked, plugins, hear, since=payload.get("since"))
     return dict(json.loads(record.to_json()))
+
+
+def run_compose(payload: dict[str, Any], plugins: Plugins, hear: Hear) -> dict[str, Any]:
+    """Compose sets of techniques with one workload's baseline, in their order, and tell of each as soon as it is known.
+
+    Returns:
+        {"unavailable": why the workload's data is not here, or ""}
+    """
+
+    def tell(found: Composed) -> None:
+        hear({"event": "composed", "composed": found.to_plain(), "within": payload["seconds"]})
+
+    hear({"event": "composing", "within": _PATIENCE})
+    try:
+        baseline = plugins.workloads[payload["workload"]].recipe(torch.device(payload["device"]))
+    except DataUnavailable as why:
+        return {"unavailable": str(why)}
+    except Exception as fault:  # noqa: BLE001 - a stranger's workload may raise anything, and costs its own trials only
+        for _ in payload["sets"]:
+            tell(Composed(trouble=calibrate.trouble(fault)))
+        return {"unavailable": ""}
+    hear({"event": "baseline", "within": payload["seconds"]})
+    for techniques in payload["sets"]:
+        tell(composing.composed(baseline, techniques, plugins.techniques))
+    return {"unavailable": ""}
 
 
 def run_price(payload: dict[str, Any], plugins: Plugins, hear: Hear) -> dict[str, Any]:
@@ -86,4 +113,5 @@ def _price(payload: dict[str, Any], plugins: Plugins, hear: Hear) -> dict[str, P
 TASKS: dict[str, Callable[[dict[str, Any], Plugins, Hear], dict[str, Any]]] = {
     "trial": run_trial,
     "price": run_price,
+    "compose": run_compose,
 }

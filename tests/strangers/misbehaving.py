@@ -57,6 +57,25 @@ def leaver(recipe: Recipe) -> Recipe:
 
 
 @effbench.technique(LEAF, **NOTE)
+def goner(recipe: Recipe) -> Recipe:
+    """End the process before there is anything to train."""
+    sys.stdout.write("goner was here")
+    sys.stdout.flush()
+    os._exit(5)
+
+
+@effbench.technique(LEAF, **NOTE)
+def dreamer(recipe: Recipe, *, deaf: bool = False) -> Recipe:
+    """Never return, not even when asked to, if deaf."""
+    while True:
+        try:
+            time.sleep(3600)
+        except BaseException:
+            if not deaf:
+                raise
+
+
+@effbench.technique(LEAF, **NOTE)
 def quitter(recipe: Recipe) -> Recipe:
     """Leave the program."""
     return at_step(recipe, 1, lambda training: sys.exit("enough"))

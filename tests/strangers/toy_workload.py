@@ -1,7 +1,8 @@
-"""A stranger's plugin: a tiny workload, and others that are judged slowly or strangely."""
+"""A stranger's plugin: a tiny workload, and others that are judged slowly or strangely, or have no baseline."""
 
 from __future__ import annotations
 
+import os
 import time
 
 import torch
@@ -60,7 +61,15 @@ def strange_evaluate(network: nn.Module, split: str) -> dict[str, float]:
     return {"accuracy": object()}
 
 
-def workload(name: str, judge=evaluate) -> Workload:
+def raising(device: torch.device) -> Recipe:
+    raise KeyError("no baseline today")
+
+
+def leaving(device: torch.device) -> Recipe:
+    os._exit(6)
+
+
+def workload(name: str, judge=evaluate, recipe=baseline) -> Workload:
     return Workload(
         name=name,
         summary="Tell which side of a line a point lies on.",
@@ -72,11 +81,17 @@ def workload(name: str, judge=evaluate) -> Workload:
         target=0.9,
         budget="40 steps",
         step_seconds=0.0005,
-        recipe=baseline,
+        recipe=recipe,
         evaluate=judge,
     )
 
 
 @effbench.hookimpl
 def effbench_workloads() -> list[Workload]:
-    return [workload("toy"), workload("judged_slowly", slow_evaluate), workload("judged_strangely", strange_evaluate)]
+    return [
+        workload("toy"),
+        workload("judged_slowly", slow_evaluate),
+        workload("judged_strangely", strange_evaluate),
+        workload("raises", recipe=raising),
+        workload("leaves", recipe=leaving),
+    ]
