@@ -70,7 +70,7 @@ def dreamer(recipe: Recipe, *, deaf: bool = False) -> Recipe:
     while True:
         try:
             time.sleep(3600)
-        except BaseException:
+        except BaseException:  # it hears, and may not listen
             if not deaf:
                 raise
 
