@@ -62,6 +62,10 @@ class Technique:
                 )
             if strange := _no_number_in(value):
                 raise InvalidTechnique(f"{self.name}: option {option} is {strange}, with which nothing can be computed")
+            if (
+                option == "processes" and isinstance(value, int) and value > MOST_PROCESSES
+            ):  # before anything is laid out for so many
+                raise InvalidTechnique(f"{self.name}: processes is {value}; it should be at most {MOST_PROCESSES}")
 
     def apply(self, recipe: Recipe, options: Mapping[str, Any]) -> Recipe:
         """Return the recipe that the technique makes of `recipe`; the changes are signed with its name.

@@ -9,6 +9,8 @@ from torch import Tensor
 from effbench import Recipe, Training, technique
 from effbench.errors import InvalidTechnique
 
+_MOST_COPIES = 1000  # of an example, all of which are drawn at once
+
 
 @technique(
     "data_centric/regularization",
@@ -30,8 +32,8 @@ def batch_augmentation(recipe: Recipe, *, copies: int = 2) -> Recipe:
 
     copies: how often each example is in a batch; 1 turns it off.
     """
-    if copies < 1:
-        raise InvalidTechnique(f"batch_augmentation: copies is {copies}; it should be 1 (off) or more")
+    if not 1 <= copies <= _MOST_COPIES:
+        raise InvalidTechnique(f"batch_augmentation: copies is {copies}; it should be 1 (off) to {_MOST_COPIES}")
     if copies == 1:
         return recipe
 

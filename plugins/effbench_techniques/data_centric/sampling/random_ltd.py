@@ -15,6 +15,8 @@ from effbench.models.transformer import Attention
 _SEEDS = 2**62
 _ROUNDING = 1e-9  # a stage begins where its phase does
 
+_MOST_STAGES = 1000  # each is a phase that is priced by itself
+
 
 @technique(
     "data_centric/sampling",
@@ -79,8 +81,8 @@ def check(initial_scale: float, duration: float, stages: int, spared: int) -> No
         )
     if not 0.0 < duration <= 1.0:
         raise InvalidTechnique(f"random_ltd: duration is {duration}; it should be a share of the budget above 0")
-    if stages < 2:
-        raise InvalidTechnique(f"random_ltd: stages is {stages}; there should be 2 numbers of tokens or more")
+    if not 2 <= stages <= _MOST_STAGES:
+        raise InvalidTechnique(f"random_ltd: stages is {stages}; it should be 2 to {_MOST_STAGES} numbers of tokens")
     if spared < 0:
         raise InvalidTechnique(f"random_ltd: spared is {spared}; it should be 0 blocks or more")
 

@@ -30,8 +30,8 @@ def rope(recipe: Recipe, *, base: float = 10_000.0) -> Recipe:
 
     base: how slow the slowest rotation is: it turns once in about 2 pi * base tokens.
     """
-    if not base > 1.0:
-        raise InvalidTechnique(f"rope: base is {base}; it should be a number above 1")
+    if not 1.0 < base < float("inf"):
+        raise InvalidTechnique(f"rope: base is {base}; it should be a number above 1, and finite")
 
     def turning(embed: TokenEmbedding) -> TokenEmbedding:
         embed.positions = NoPositions(embed.positions.num_embeddings)  # type: ignore[assignment]  # no table, but called alike

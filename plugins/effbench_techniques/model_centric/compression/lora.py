@@ -12,6 +12,8 @@ from effbench.errors import InvalidTechnique, NotApplicable
 from effbench.models.hidden import hidden_layers
 from effbench.surgery import operate
 
+_MOST_RESTARTS = 1000  # each is a milestone
+
 
 @technique(
     "model_centric/compression",
@@ -77,8 +79,8 @@ def check(rank: int, start: float, restarts: int) -> None:
         raise InvalidTechnique(f"lora: rank is {rank}; it should be 0 (off) or more")
     if not 0.0 <= start < 1.0:
         raise InvalidTechnique(f"lora: start is {start}; it should be a share from 0, below 1")
-    if restarts < 0:
-        raise InvalidTechnique(f"lora: restarts is {restarts}; it should be 0 or more")
+    if not 0 <= restarts <= _MOST_RESTARTS:
+        raise InvalidTechnique(f"lora: restarts is {restarts}; it should be 0 to {_MOST_RESTARTS}")
 
 
 def linear_layers(model: nn.Module) -> dict[str, nn.Linear]:

@@ -14,6 +14,8 @@ from effbench import Recipe, Training, technique
 from effbench.errors import Conflict, InvalidTechnique, NotApplicable
 from effbench.surgery import Origin, operate
 
+_MOST_STAGES = 32  # each doubles the depth
+
 
 @technique(
     "model_centric/curriculum",
@@ -37,8 +39,8 @@ def progressive_stacking(recipe: Recipe, *, stages: int = 2, full: float = 0.5, 
     full: share of the budget at which the network has its full depth; the stages before it are equally long.
     inherit: true gives copies the optimizer state of their originals, false lets it start anew.
     """
-    if stages < 1:
-        raise InvalidTechnique(f"progressive_stacking: stages is {stages}; it should be 1 (off) or more")
+    if not 1 <= stages <= _MOST_STAGES:
+        raise InvalidTechnique(f"progressive_stacking: stages is {stages}; it should be 1 (off) to {_MOST_STAGES}")
     if not 0.0 < full < 1.0:
         raise InvalidTechnique(f"progressive_stacking: full is {full}; it should be a share between 0 and 1")
     if stages == 1:

@@ -30,8 +30,8 @@ def rate_factor(recipe: Recipe, *, factor: float = 2.0) -> Recipe:
 
     factor: what every learning rate is multiplied with, above 0; 1 turns it off.
     """
-    if factor <= 0:
-        raise InvalidTechnique(f"rate_factor: factor is {factor}; a learning rate is above 0")
+    if not 0.0 < factor < float("inf"):
+        raise InvalidTechnique(f"rate_factor: factor is {factor}; a learning rate is above 0, and finite")
     if factor == 1.0:
         return recipe
 

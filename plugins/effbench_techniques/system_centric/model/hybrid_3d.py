@@ -15,6 +15,7 @@ from effbench.distributed.pipelined import EXCLUDED, STAGES, Plan, collect, flus
 from effbench.distributed.scopes import refuse_beyond
 from effbench.distributed.stages import check_stages, stages_of
 from effbench.errors import Conflict, InvalidTechnique
+from effbench.techniques import MOST_PROCESSES
 from effbench_techniques.system_centric.model.tensor_parallel import CUT, check_alike, draw_alike
 from effbench_techniques.system_centric.model.tensor_parallel import EXCLUDED as EXCLUDED_OF_PARTS
 
@@ -52,6 +53,8 @@ def hybrid_3d(recipe: Recipe, *, data: int = 2, pipeline: int = 2, tensor: int =
     for option, value in {**sizes, "micro_batches": micro_batches}.items():
         if value < 1:
             raise InvalidTechnique(f"hybrid_3d: {option} is {value}; it should be 1 or more")
+        if option in sizes and value > MOST_PROCESSES:
+            raise InvalidTechnique(f"hybrid_3d: {option} is {value}; it should be at most {MOST_PROCESSES}")
     if (processes := data * pipeline * tensor) == 1:
         return recipe
     check(recipe, pipeline, tensor)
