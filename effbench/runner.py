@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from effbench import planning, prices
+from effbench import lock, planning, prices
 from effbench.composing import cells_of
 from effbench.errors import EffbenchError
 from effbench.execution import Executor, Hear, Job, Outcome
@@ -115,6 +115,7 @@ def run_suite(
         KeyboardInterrupt: Ctrl-C; what ran is recorded as interrupted.
     """
     store.check_writable()
+    held = lock.hold(store.path, warn)
     place = executor or executor_for(suite, settings)
     run = Run(suite, plugins, store, settings, place, Observers(plugins.manager, warn))
     try:
@@ -133,6 +134,7 @@ def run_suite(
     finally:
         if executor is None:
             place.close()
+        held.close()
     return run
 
 
@@ -154,6 +156,7 @@ def calibrate(
         KeyboardInterrupt: Ctrl-C.
     """
     store.check_writable()
+    held = lock.hold(store.path, warn)
     executor = executor_for(suite, settings)
     run = Run(suite, plugins, store, settings, executor, Observers(plugins.manager, warn))
     try:
@@ -166,6 +169,7 @@ def calibrate(
         known = prices.measure(run, cells)
     finally:
         executor.close()
+        held.close()
     priced = [(cell, known[key_of[id(cell)]]) for cell in cells if key_of[id(cell)] in known]
     return priced, [(cell, run.troubles[key_of[id(cell)]]) for cell in cells if key_of[id(cell)] in run.troubles]
 

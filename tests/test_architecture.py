@@ -40,6 +40,7 @@ LAYERS: list[tuple[str, set[str]]] = [
             "collecting",
             "hookspecs",
             "discovery",
+            "lock",
             "store",
             "planned",
         },
@@ -95,6 +96,7 @@ WITHOUT_TORCH = {
     "collecting",
     *("errors", "budget", "records", "store", "hookspecs", "analysis", "report", "toml", "sets", "taxonomy"),
     "discovery",
+    "lock",
     "planned",
 }
 

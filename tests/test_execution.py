@@ -236,17 +236,20 @@ def test_the_wall_time_of_the_first_trial_is_not_the_servers(tmp_path):
     assert first.wall_seconds < took / 2
 
 
-def test_two_runs_at_once_into_one_folder(tmp_path, monkeypatch):
+def test_two_runs_at_once_on_one_machine(tmp_path, monkeypatch):
+    folders = [tmp_path / "one", tmp_path / "other"]
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         monkeypatch.setenv("MASTER_PORT", str(taken.getsockname()[1]))
+        for folder in folders:
+            folder.mkdir()
         suite = suite_file(tmp_path, "pair", budget="10 steps", seeds=range(2))
-        with process(tmp_path, suite, jobs=2) as one, process(tmp_path, suite, jobs=2) as other:
+        with process(folders[0], suite, jobs=2) as one, process(folders[1], suite, jobs=2) as other:
             assert (one.wait(), other.wait()) == (0, 0)
-    records = Store(tmp_path / "out").records()
+    records = [record for folder in folders for record in Store(folder / "out").records()]
     assert {record.status for record in records} == {"ok"}
-    assert len(Store(tmp_path / "out").latest()) == 4
+    assert len(records) == 8
     losses = {(record.label, record.seed, record.metrics["test"]["loss"]) for record in records}
     assert len(losses) == 4  # whoever ran it
 
