@@ -33,6 +33,17 @@ def test_the_answer_has_three_sentences():
     assert summary.answer(compare(several("", BASELINE))) == ["There is nothing to compare with the baseline here."]
 
 
+def test_the_answer_on_a_ladder_says_what_is_better_at_smaller_budgets():
+    early = several("", BASELINE, budget="2s reference") + several("sam", [0.85, 0.87, 0.89], budget="2s reference")
+    comparisons = compare([*small(), *early])
+    largest = [each for each in comparisons if each.group.budget == "5s reference"]
+    said = "At the smaller budget (2s reference) 1 other is ahead: sam on mnist1d_cnn."
+    assert summary.answer(largest, comparisons)[1] == said
+    early = several("", BASELINE, budget="2s reference") + several("ema", [0.85, 0.87, 0.89], budget="2s reference")
+    said = "At the smaller budget (2s reference) no other set is shown to be better."
+    assert summary.answer(largest, [*largest, *compare(early)])[1] == said
+
+
 def test_the_answer_over_several_tables_counts_them_and_warns_of_luck():
     both = [*small(), *(dataclasses.replace(each, workload="kjv_gpt") for each in small())]
     better, worse, _, luck = summary.answer(compare(both))

@@ -9,6 +9,7 @@ from effbench.analysis.comparison import compare
 from effbench.report.html.page import report
 from effbench.report.sources import technique_sources
 from many_records import many
+from record_factory import several
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="there is no Playwright: pip install 'effbench[browser]'"
@@ -125,28 +126,60 @@ def test_a_link_opens_the_technique_with_all_its_records(opened, records):
     )
 
 
+def drawn(panel):
+    """The plot of a panel, once it is drawn."""
+    panel.scroll_into_view_if_needed()
+    panel.locator(".plot[data-drawn] svg.main-svg").first.wait_for()
+    return panel.locator(".plot")
+
+
 def test_legends_hide_lines_and_curves_change_their_axis(opened):
     panel = opened.locator("#curves .when-share figure").first
-    line = panel.locator("> svg path.line.s0")
-    assert line.is_visible()
-    button = panel.get_by_role("button").first
+    lines = drawn(panel).locator(".js-line")
+    before = lines.count()
+    button = panel.locator(".legend button").first
     button.click()
-    assert (button.get_attribute("aria-pressed"), line.is_visible()) == ("false", False)
+    assert button.get_attribute("aria-pressed") == "false"
+    assert lines.count() < before
+    button.click()
+    assert lines.count() == before
     opened.get_by_label("time", exact=True).check()
     assert opened.locator("#curves .when-time").is_visible()
     assert not opened.locator("#curves .when-share").is_visible()
+    drawn(opened.locator("#curves .when-time figure").first)
 
 
 def test_a_mark_says_its_numbers_where_the_pointer_rests(opened):
-    mark = opened.locator("#effects g.effect").first
-    mark.scroll_into_view_if_needed()
-    opened.evaluate(
-        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-    )  # scrolling hides it
-    mark.hover()
-    tip = opened.locator("#tip")
-    tip.wait_for()
-    assert "[" in tip.inner_text()
+    plot = drawn(opened.locator("#effects figure").first)
+    box = plot.locator(".points path").first.bounding_box()
+    opened.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    plot.locator(".hovertext").wait_for()
+    assert "[" in plot.locator(".hovertext").text_content()
+
+
+def test_figures_follow_the_theme_and_paper_has_all_of_them_in_light(opened):
+    plot = drawn(opened.locator("#effects figure").first)
+    opened.emulate_media(color_scheme="dark")
+    opened.wait_for_function("document.querySelector('#effects .plot').dataset.drawn === 'dark'")
+    assert "rgb(232, 234, 237)" in plot.locator(".yaxislayer-above text").first.get_attribute("style")
+    opened.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    seen = "[...document.querySelectorAll('.plot')].filter(each => each.clientWidth)"
+    assert opened.evaluate(f"{seen}.length") > 10
+    assert opened.evaluate(f"{seen}.every(each => each.dataset.drawn === 'light' && each.querySelector('.main-svg'))")
+    opened.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert plot.get_attribute("data-drawn") == "dark"
+
+
+def test_names_are_text_in_figures(browser, tmp_path):
+    names = ["<script>alert(1)</script>", "<b>x</b>", "a&lt;b", "%{x}<br>"]
+    records = [r for name in ["", *names] for r in several(name, [0.80, 0.82, 0.81 + len(name) / 1000])]
+    (file := tmp_path / "names.html").write_text(report(records), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    plot = drawn(page.locator("#effects figure").first)
+    shown = [words.strip() for words in plot.locator(".yaxislayer-above text").all_text_contents()]
+    assert sorted(shown) == sorted(names)
+    page.close()
 
 
 def test_themes_change_by_the_system_and_by_the_button(opened):
@@ -232,7 +265,7 @@ def test_the_tab_key_goes_from_the_skip_link_through_the_parts_to_the_table(open
 
 def test_everything_that_can_be_focused_or_seen_has_a_name(opened):
     unnamed = opened.evaluate("""
-        [...document.querySelectorAll("[tabindex], nav, svg[role=img], input[type=search], figure")].filter(part =>
+        [...document.querySelectorAll("[tabindex], nav, .plot, input[type=search], figure")].filter(part =>
             !(part.getAttribute("aria-label") || part.querySelector("figcaption, code")))
             .map(part => part.outerHTML.slice(0, 80))""")
     assert unnamed == []
@@ -271,6 +304,10 @@ def test_tables_are_there_without_javascript(browser, page_file, records):
     assert page.locator("#main tbody tr").count() == 8
     assert page.locator("#theme").is_hidden()
     assert page.locator("[data-for=main]").is_hidden()
+    assert page.locator(".plot").first.is_hidden()
+    assert "Figures need JavaScript" in page.locator("#answer").inner_text()
+    page.locator("#effects details.figures summary").first.click()
+    assert "[" in page.locator("#effects details.figures table").first.inner_text()
     page.locator("[id^='t-'] > summary").first.click()
     assert page.locator("[id^='t-'][open] table").first.is_visible()
     page.locator("[id^='t-'][open] .records summary").first.click()

@@ -1,7 +1,6 @@
 """Names of points lie over no other name, and drawings with wide intervals or many sets stay readable."""
 
 import itertools
-import re
 
 import pytest
 from hypothesis import given
@@ -15,8 +14,8 @@ from effbench.report.figures.figure import Axis, Chart, Dot, Effect, Forest
 from effbench.report.figures.kinds import KINDS
 from effbench.report.figures.labels import place
 from effbench.report.figures.pareto import pareto
-from effbench.report.html import draw_chart, draw_rows
-from effbench.report.html.svg import shortened
+from effbench.report.html.plots import plot
+from effbench.report.words import shortened
 from record_factory import several
 
 FIELD = (60.0, 8.0, 408.0, 230.0)
@@ -69,15 +68,19 @@ def crowded(sets=14):
 
 
 def test_a_crowded_front_is_named_in_the_page_without_overlaps():
-    drawn = draw_chart.chart(crowded())
-    found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" class="dot-name( end)?">([^<]+)<', drawn)
+    drawn = plot(crowded())
+    field = drawn["layout"]["xaxis"]["range"], drawn["layout"]["yaxis"]["range"]
     boxes = []
-    for x, y, at_left, words in found:
-        left = float(x) - 6.0 * len(words) if at_left else float(x)
-        boxes.append((left, float(y) - 9.0, left + 6.0 * len(words), float(y) + 2.0))
-    assert len(found) == 14
+    for each in drawn["layout"]["annotations"]:
+        (x, y) = ((each[name] - low) / (high - low) for name, (low, high) in zip("xy", field, strict=True))
+        across, down = each.get("ax", each.get("xshift")), each.get("ay", -each.get("yshift", 0))
+        left = 300.0 * x + across - (5.9 * len(each["text"]) if each["xanchor"] == "right" else 0.0)
+        top = 228.0 * (1.0 - y) + down - 6.0
+        boxes.append((left, top, left + 5.8 * len(each["text"]), top + 12.0))
+    assert len(boxes) == 14
     assert not any(overlap(one, other) for one, other in itertools.combinations(boxes, 2))
-    assert 'class="front"' in drawn
+    assert [trace["mode"] for trace in drawn["data"]] == ["lines", "markers"]  # the stairs, and the front
+    assert drawn["data"][1]["marker"]["symbol"] == "circle-open-dot"
 
 
 def test_a_crowded_front_is_named_on_paper_too(tmp_path):
@@ -115,8 +118,9 @@ def test_a_mark_beyond_the_edge_has_an_arrow():
     rows = tuple(
         Effect(*each) for each in (("a", 0.1, 0.0, 0.2, "better", ""), ("b", -9.0, None, None, "incomplete", ""))
     )
-    drawn = draw_rows.forest(Forest("t", "a", Axis("x"), rows))
-    assert drawn.count('class="beyond"') == 1
+    found = plot(Forest("t", "a", Axis("x"), rows))
+    beyond = [trace for trace in found["data"] if trace.get("text") == ["\N{BLACK LEFT-POINTING SMALL TRIANGLE}"]]
+    assert [(trace["y"], trace["x"]) for trace in beyond] == [([1], [found["layout"]["xaxis"]["range"][0]])]
 
 
 def test_sets_that_all_cost_the_same_have_no_front_to_draw():

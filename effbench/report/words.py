@@ -34,3 +34,11 @@ def agreed(values: Iterable[str]) -> str:
     """Return the value that all have that say one, or ""."""
     found = {value for value in values if value}
     return found.pop() if len(found) == 1 else ""
+
+
+def shortened(words: str, most: int) -> str:
+    """Return words of at most so many characters, cut in the middle, since names often differ at the end."""
+    if len(words) <= most:
+        return words
+    tail = most * 4 // 7
+    return f"{words[: most - 1 - tail]}\N{HORIZONTAL ELLIPSIS}{words[-tail:]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -26,20 +27,25 @@ def curves(
     over: Over = "share",
     labels: Sequence[str] | None = None,
     slots: Mapping[str, int] | None = None,
+    known: dict[str, Line | None] | None = None,
 ) -> Chart:
     """Return the learning curves on validation of the baseline and of some sets.
 
     over: the share of the budget, or the seconds that a trial had trained by then, evaluation left out.
     labels: which sets; by default the best ones, as the table ranks them.
     slots: label -> its colour, where several drawings agree on them; see `shared_slots`.
+    known: label -> its line as another drawing of this comparison over the same axis has it; what is made is added.
     """
     chosen = [((slots or {}).get(each.label, slot), each) for slot, each in _chosen(comparison, labels)]
     records = comparison.group.records
     metric = next((record.metric for record in records if record.metric), comparison.measure.name)
     target = next((record.target for record in records if record.target is not None), None)
     percent = f"{100 * comparison.confidence:g} %"
-    found = [line(each, slot, metric, over, comparison.confidence) for slot, each in chosen]
-    lines = [each for each in found if each is not None]
+    known = {} if known is None else known
+    for slot, each in chosen:
+        if each.label not in known:
+            known[each.label] = line(each, slot, metric, over, comparison.confidence)
+    lines = [replace(found, slot=slot) for slot, each in chosen if (found := known[each.label]) is not None]
     title = "share of the budget, %" if over == "share" else "seconds of training on this machine"
     return Chart(
         title=f"{comparison.group.workload}, {comparison.group.budget}",

@@ -18,7 +18,6 @@ class Axis:
     low: float | None = None  # where it ends; None: where the marks do. What lies outside is cut off
     high: float | None = None
     ticks: tuple[float, ...] = ()  # none: round values
-    signed: bool = False  # differences: ticks have a plus or a minus
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +92,7 @@ class Stacks:
     x: Axis
     parts: tuple[str, ...]
     rows: tuple[tuple[str, tuple[float, ...]], ...]  # label, one amount a part
+    unit: str = "s"  # of the amounts
     left_out: int = 0
 
 

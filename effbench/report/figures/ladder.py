@@ -31,7 +31,7 @@ def ladder(found: Sequence[Ladder], slots: Mapping[str, int] | None = None) -> C
         about=f"Difference of {first.metric} to the baseline trained at the same budget, with its interval."
         + (" Upwards is better." if first.higher_is_better is not None else ""),
         x=Axis(f"budget, {_UNITS.get(first.clock, first.clock)}", log=True, ticks=tuple(budgets)),
-        y=Axis(f"Δ {first.metric}", flipped=flipped, signed=True),
+        y=Axis(f"Δ {first.metric}", flipped=flipped),
         lines=tuple(_line(each, (slots or {}).get(each.label, slot)) for slot, each in enumerate(shown, start=1)),
         level=0.0,
         level_title="baseline",

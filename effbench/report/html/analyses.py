@@ -19,10 +19,7 @@ from effbench.report.figures import ladder as climbed
 from effbench.report.figures import pareto
 from effbench.report.figures import profiles as profiled
 from effbench.report.figures import scores as scored
-from effbench.report.figures.figure import Chart, Forest
-from effbench.report.html import draw_chart, draw_rows
-from effbench.report.html.panel import Panel
-from effbench.report.words import counted
+from effbench.report.html.panel import Panel, panel
 
 _FEWEST_PROFILED = 3  # workloads; with fewer, a profile has two steps or none
 
@@ -80,7 +77,7 @@ def _scores(found: Sequence[Score]) -> Part | None:
         "Scores",
         "Scores over all workloads",
         f"{figure.about} Chances are of the true order, from these seeds.",
-        (forest_panel(figure),),
+        (panel(figure, told=True),),
         head=("set", "score", "95 % interval", "P(better)", "P(best)", "workloads"),
         rows=tuple(rows),
     )
@@ -109,7 +106,7 @@ def _ladders(found: Sequence[Ladder]) -> Part:
         "Budget ladder",
         "The same comparison at several budgets, the baseline retrained at each; upwards is better. The sets that "
         "do best at the largest budget are drawn.",
-        tuple(chart_panel(figure) for figure in figures if figure.lines),
+        tuple(panel(figure) for figure in figures if figure.lines),
         tuple(sentences),
     )
 
@@ -124,7 +121,7 @@ def _pareto(main: Sequence[Comparison]) -> Part | None:
         "Quality against cost",
         "Up is better, left is cheaper. Named sets are on the front: no other complete set is better in one and no "
         "worse in the other; the stairs join them. Crosses are 95 % intervals; very wide ones are cut off.",
-        tuple(chart_panel(pareto.pareto(front)) for front in found),
+        tuple(panel(pareto.pareto(front)) for front in found),
     )
 
 
@@ -139,7 +136,7 @@ def _profiles(main: Sequence[Comparison]) -> Part | None:
         "Profiles",
         "Performance profiles",
         f"{figure.about} Unlike the scores above, a profile changes when a rival joins.",
-        (chart_panel(figure),),
+        (panel(figure),),
         head=("set", "AlgoPerf score", "95 % interval"),
         rows=tuple(rows),
     )
@@ -154,7 +151,7 @@ def _interactions(main: Sequence[Comparison]) -> Part | None:
         "Interactions",
         "Techniques together",
         "Main effects, and interactions of pairs: right of zero, the pair is worth more than its parts.",
-        tuple(forest_panel(figure) for figure in found),
+        tuple(panel(figure) for figure in found),
     )
 
 
@@ -175,17 +172,3 @@ def _tracks(found: Sequence[TwoTracks]) -> Part:
 
 def _difference(found: Estimate | None) -> str:
     return numbers.NOTHING if found is None else numbers.difference(found)
-
-
-def chart_panel(figure: Chart) -> Panel:
-    """Return a chart with its words, and the names of its lines."""
-    keys = tuple((line.slot, line.label) for line in figure.lines)
-    return Panel(figure.title, figure.about, draw_chart.chart(figure), keys)
-
-
-def forest_panel(figure: Forest) -> Panel:
-    """Return a forest with its words."""
-    note = (
-        f"{counted(figure.left_out, 'set')} in the middle are left out; the table has all." if figure.left_out else ""
-    )
-    return Panel(figure.title, figure.about, draw_rows.forest(figure), note=note)

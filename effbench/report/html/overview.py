@@ -12,7 +12,6 @@ from effbench.analysis.tracks import PER_STEP
 from effbench.analysis.verdicts import Verdict
 from effbench.records import canonical
 from effbench.report import numbers
-from effbench.report.figures.scales import Scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +100,9 @@ def _places(each: SetResult, comparison: Comparison) -> tuple[float, float, floa
     if span == 0.0:
         return None
     better_right = comparison.measure.higher_is_better is not False
-    scale = Scale(-span, span, 0.0 if better_right else 100.0, 100.0 if better_right else 0.0)
-    low, middle, high = (scale.within(value) for value in (difference.low, difference.mean, difference.high))
+    unit = (50.0 if better_right else -50.0) / span
+    ends = (difference.low, difference.mean, difference.high)
+    low, middle, high = (round(min(100.0, max(0.0, 50.0 + unit * value)), 1) for value in ends)
     return min(low, high), middle, max(low, high)
 
 

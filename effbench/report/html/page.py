@@ -12,15 +12,15 @@ from markupsafe import Markup
 from effbench.analysis.comparison import Comparison, compare
 from effbench.analysis.noise import read_aa
 from effbench.records import Record, label
+from effbench.report import palette
 from effbench.report.abbreviations import abbreviated
 from effbench.report.console import visible
 from effbench.report.figures.curves import Over, curves, shared_slots
 from effbench.report.figures.forest import forest
 from effbench.report.figures.ledger import ledger
-from effbench.report.figures.ledger import title as part_title
-from effbench.report.html import draw_rows, overview, provenance, sections, summary
-from effbench.report.html.analyses import analyses, chart_panel, forest_panel
-from effbench.report.html.panel import Panel
+from effbench.report.html import bundle, overview, plots, provenance, sections, summary
+from effbench.report.html.analyses import analyses
+from effbench.report.html.panel import Panel, panel
 from effbench.report.html.taxonomy_map import taxonomy_map
 from effbench.report.method import method
 from effbench.report.numbers import NOTHING
@@ -57,12 +57,12 @@ def report(
         .render(
             title=title or listed(names) or "results",
             facts=_facts(records, main, where),
-            answer=summary.answer(main),
+            answer=summary.answer(main, comparisons),
             workloads=[(each.group.workload, each.measure, each.group.budget) for each in main],
             overview=overview.overview(main),
-            forests=[forest_panel(forest(each)) for each in main if len(each.results) > 1],
+            forests=[panel(forest(each)) for each in main if len(each.results) > 1],
             curves={"share": _curves(main, "share"), "time": _curves(main, "time")},
-            ledgers=[panel for each in main if (panel := _ledger(each)).keys],
+            ledgers=[panel(figure) for each in main if (figure := ledger(each)).rows],
             explained=explained,
             tables=tables_of(comparisons, explained, stated=False),
             leaves=taxonomy_map(comparisons, cards),
@@ -75,8 +75,11 @@ def report(
             environment=where,
             commands=provenance.reproduce(records, suites, folders),
             method=method(comparisons),
+            colours=Markup(palette.properties()),  # noqa: S704 - words of our own
             style=_asset("page.css"),
-            script=_asset("page.js"),
+            script=Markup("\n").join([_asset("page.js"), _asset("figures.js")]),
+            plotting=plots.to_json({"template": plots.TEMPLATE, "night": palette.by_night()}),
+            bundle=bundle.packed(),
         )
     )
 
@@ -133,11 +136,4 @@ def _facts(
 def _curves(main: Sequence[Comparison], over: Over) -> list[Panel]:
     slots = shared_slots(main)
     figures = [curves(each, over, slots=slots) for each in main]
-    return [chart_panel(figure) for figure in figures if figure.lines]
-
-
-def _ledger(each: Comparison) -> Panel:
-    figure = ledger(each)
-    keys = tuple((slot, part_title(part)) for slot, part in enumerate(figure.parts))
-    note = f"{counted(figure.left_out, 'set')} are left out." if figure.left_out else ""
-    return Panel(figure.title, figure.about, draw_rows.stacks(figure), keys, kind="p", note=note)
+    return [panel(figure) for figure in figures if figure.lines]

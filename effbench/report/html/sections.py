@@ -16,7 +16,8 @@ from effbench.report.claim_cards import Card, claim_cards
 from effbench.report.console import visible
 from effbench.report.eta import duration
 from effbench.report.figures.curves import curves
-from effbench.report.html.draw_chart import chart
+from effbench.report.figures.figure import Line
+from effbench.report.html.panel import Panel, panel
 from effbench.report.sources import Source
 
 BASELINE = "baseline"
@@ -36,7 +37,7 @@ class Section:
     source: Source | None
     cards: tuple[Card, ...]
     means: tuple[tuple[str, str, str], ...]  # of the baseline: workload, budget, what it reached
-    pictures: tuple[tuple[str, Markup], ...]  # caption, curves
+    pictures: tuple[Panel, ...]  # curves
     trials: int  # how many are listed
     records: Markup  # lines of words between tabs, the first the heads: the page makes a table of them when asked
     counts: tuple[tuple[str, int], ...]  # verdict -> how often it was given
@@ -78,6 +79,7 @@ def sections(
         for card in sorted(told, key=lambda card: len(card.claim.techniques)):
             for name in card.claim.techniques:
                 cards[name].append(card)
+    lines: list[dict[str, Line | None]] = [{} for _ in main]
     return [
         Section(
             name,
@@ -85,7 +87,7 @@ def sections(
             sources.get(name),
             cards=tuple(cards[name]),
             means=tuple(_mean(*pair) for pair in pairs) if name == BASELINE else (),
-            pictures=() if name == BASELINE else tuple(_pictures(pairs, main)),
+            pictures=() if name == BASELINE else tuple(_pictures(pairs, main, lines)),
             trials=sum(len(each.records) for _, each in pairs) if records else 0,
             records=listing(record for _, each in pairs for record in each.records) if records else Markup(),
             counts=_counts(cards[name]),
@@ -105,13 +107,13 @@ def _mean(comparison: Comparison, each: SetResult) -> tuple[str, str, str]:
     return comparison.group.workload, comparison.group.budget, reached
 
 
-def _pictures(found: Found, main: Sequence[Comparison]) -> Iterator[tuple[str, Markup]]:
+def _pictures(found: Found, main: Sequence[Comparison], lines: Sequence[dict[str, Line | None]]) -> Iterator[Panel]:
     """Yield the curves of a technique's sets against the baseline, on one workload after the other."""
-    for comparison in main[:_MOST_CURVES]:
+    for comparison, known in zip(main[:_MOST_CURVES], lines, strict=False):
         labels = [each.label for where, each in found if where is comparison and each.values][:_MOST_LINES]
-        figure = curves(comparison, labels=labels)
+        figure = curves(comparison, labels=labels, known=known)
         if labels and figure.lines:
-            yield f"{comparison.group.workload}, {comparison.group.budget}", chart(figure, tips=False)
+            yield panel(figure)
 
 
 def listing(records: Iterable[Record]) -> Markup:

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from effbench.analysis.comparison import Comparison, SetResult
+from effbench.analysis.ladder import amount_of
 from effbench.analysis.verdicts import Verdict
 from effbench.report import numbers
 from effbench.report.words import counted, listed
 
 
-def answer(comparisons: Sequence[Comparison]) -> list[str]:
+def answer(comparisons: Sequence[Comparison], ladder: Sequence[Comparison] = ()) -> list[str]:
     """Return three sentences: what is shown to be better, what worse, and what is not known.
 
-    Over several tables a fourth says that each verdict is corrected within its own.
+    Where there are smaller budgets, one more says what is better there. Over several tables a last
+    one says that each verdict is corrected within its own.
+
+    comparisons: one a workload, at its largest budget.
+    ladder: those at all budgets.
     """
     judged = [
         (found, each)
@@ -25,6 +30,7 @@ def answer(comparisons: Sequence[Comparison]) -> list[str]:
         return ["There is nothing to compare with the baseline here."]
     return [
         _helps(judged, len(comparisons)),
+        *_smaller(comparisons, ladder),
         _hurts(judged, len(comparisons)),
         _unknown(judged),
         *_luck(judged, comparisons),
@@ -46,6 +52,30 @@ def _helps(judged: Judged, tables: int) -> str:
     verb = "is" if len(better) == 1 else "are"
     where = "" if tables == 1 else f" in one table or more of {tables}"
     return f"{len(better)} of {sets} of techniques {verb} shown to be better than the baseline{where}: {listed(named)}."
+
+
+def _smaller(largest: Sequence[Comparison], ladder: Sequence[Comparison]) -> Iterator[str]:
+    """Say which sets are better at smaller budgets of the same workload and clock, and not at the largest."""
+    top = {(each.group.workload, each.group.clock): each for each in largest}
+    rungs = [(each, most) for each in ladder if (most := top.get((each.group.workload, each.group.clock)))]
+    smaller = [(each, most) for each, most in rungs if (amount_of(each) or 0.0) < (amount_of(most) or 0.0)]
+    if smaller:
+        budgets = dict.fromkeys(
+            each.group.budget for each, _ in sorted(smaller, key=lambda pair: amount_of(pair[0]) or 0)
+        )
+        others = dict.fromkeys(
+            f"{label} on {each.group.workload}" for each, most in smaller for label in _better(each) - _better(most)
+        )
+        where = f"At the smaller budget{'s' if len(budgets) > 1 else ''} ({listed(budgets)})"
+        if others:
+            verb = "is" if len(others) == 1 else "are"
+            yield f"{where} {counted(len(others), 'other')} {verb} ahead: {listed(sorted(others))}."
+        else:
+            yield f"{where} no other set is shown to be better."
+
+
+def _better(comparison: Comparison) -> set[str]:
+    return {each.label for each in comparison.results if each.verdict is Verdict.BETTER}
 
 
 def _named(label: str, found: Sequence[tuple[Comparison, SetResult]], tables: int) -> str:

@@ -1,5 +1,5 @@
 "use strict";
-// The page is whole without this: it adds sorting, filters, tips, legends that hide lines, and a switch of themes.
+// The page is whole without this: it adds sorting, filters, lists that become tables, and a switch of themes.
 
 const cellOf = (row, column) => row.cells[column];
 const valueOf = (cell) => (cell && cell.dataset.v !== undefined ? Number(cell.dataset.v) : NaN);
@@ -84,50 +84,6 @@ function makeSectionFilter(controls, sections) {
   controls.hidden = false;
 }
 
-function makeLegend(legend) {
-  const drawing = legend.parentElement.querySelector("svg");
-  for (const item of legend.children) {
-    const slot = item.className;
-    const swatch = item.querySelector(".swatch");
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "name";
-    button.setAttribute("aria-pressed", "true");
-    button.append(...[...item.childNodes].filter((node) => node !== swatch));
-    item.append(button);
-    const all = (name) => drawing.querySelectorAll(name);
-    button.addEventListener("click", () => {
-      const off = button.getAttribute("aria-pressed") === "true";
-      button.setAttribute("aria-pressed", String(!off));
-      all(`.${slot}`).forEach((mark) => mark.classList.toggle("off", off));
-    });
-    const dim = (on) => all(".line, .band, .dot, .part").forEach((mark) => mark.classList.toggle("dim", on && !mark.classList.contains(slot)));
-    button.addEventListener("pointerenter", () => dim(true));
-    button.addEventListener("pointerleave", () => dim(false));
-  }
-}
-
-function makeTips(tip) {
-  const words = new WeakMap();
-  const hide = () => { tip.hidden = true; };
-  document.addEventListener("pointermove", (event) => {
-    const mark = event.target.closest ? event.target.closest("svg .effect, svg .spot, svg .dot, svg .part") : null;
-    if (!mark) return hide();
-    const title = mark.querySelector(":scope > title");
-    if (title) {
-      words.set(mark, title.textContent);
-      mark.setAttribute("aria-label", title.textContent);
-      title.remove(); // else the browser would say it again
-    }
-    tip.textContent = words.get(mark) || "";
-    tip.hidden = !tip.textContent;
-    const room = document.documentElement.clientWidth - tip.offsetWidth - 8;
-    tip.style.left = `${Math.max(8, Math.min(event.clientX + 14, room))}px`;
-    tip.style.top = `${Math.max(8, event.clientY - tip.offsetHeight - 12)}px`;
-  });
-  document.addEventListener("scroll", hide, { passive: true });
-}
-
 function makeTheme(button) {
   const themes = ["light dark", "light", "dark"];
   const names = ["auto", "light", "dark"];
@@ -206,7 +162,7 @@ function followRecords(link) {
 
 // Paper cannot be clicked: what is folded is shown there, but records and what explains methods and tables.
 function foldForPaper(begins) {
-  for (const part of document.querySelectorAll("main details:not(.records, .prose, .note)")) {
+  for (const part of document.querySelectorAll("main details:not(.records, .prose, .note, .figures)")) {
     if (begins) part.dataset.was = part.open ? "open" : "";
     part.open = begins || part.dataset.was === "open";
   }
@@ -227,8 +183,6 @@ for (const controls of document.querySelectorAll(".controls")) {
   if (controls.dataset.for === "main") makeMainFilter(controls, document.getElementById("main"));
   else makeSectionFilter(controls, document.querySelectorAll("details.technique"));
 }
-document.querySelectorAll(".legend").forEach(makeLegend);
-makeTips(document.getElementById("tip"));
 makeTheme(document.getElementById("theme"));
 document.querySelectorAll("details.records").forEach((records) => {
   records.addEventListener("toggle", () => listingOf(records), { once: true });
