@@ -27,6 +27,7 @@ from effbench.records import Record, canonical, label
 class SetResult:
     """What is known of one set of techniques in one table."""
 
+    key: str  # the set's canonical text, which no other set of the table has
     label: str
     techniques: Mapping[str, Mapping[str, Any]]
     records: Sequence[Record]  # one a seed
@@ -162,9 +163,9 @@ def _compared(
     against: Mapping[str, Mapping[str, Any]],
 ) -> Comparison:
     planned, usual = len(group.seeds), canonical(against)
-    baseline = _measured(group.sets.get(usual, []), True, chosen, planned, confidence)
+    baseline = _measured(usual, group.sets.get(usual, []), True, chosen, planned, confidence)
     results = [
-        _measured(records, name == usual, chosen, planned - left_out(records), confidence)
+        _measured(name, records, name == usual, chosen, planned - left_out(records), confidence)
         for name, records in group.sets.items()
     ]
     differences = [None if each.is_baseline else paired(each.values, baseline.values, confidence) for each in results]
@@ -189,7 +190,7 @@ def _compared(
 
 
 def _measured(
-    records: Sequence[Record], is_baseline: bool, chosen: Measure, planned: int, confidence: float
+    key: str, records: Sequence[Record], is_baseline: bool, chosen: Measure, planned: int, confidence: float
 ) -> SetResult:
     ok = [record for record in records if record.status == "ok"]
     read = {record.seed: value for record in ok if (value := chosen.read(record)) is not None}
@@ -197,6 +198,7 @@ def _measured(
     memory = [record.peak_memory_mib for record in ok if record.peak_memory_mib is not None]
     tried = [record for record in ok if record.seed in read] + [r for r in records if r.status in BROKEN]
     return SetResult(
+        key=key,
         label=records[0].label if records else "baseline",
         techniques=records[0].techniques if records else {},
         records=records,

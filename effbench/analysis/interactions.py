@@ -100,7 +100,7 @@ def interactions(comparison: Comparison, techniques: Iterable[str] = ()) -> Inte
 
 
 def _values(comparison: Comparison) -> dict[str, Mapping[int, float]]:
-    return {canonical(each.techniques): each.values for each in comparison.results}
+    return {each.key: each.values for each in comparison.results}
 
 
 def _factors(sets: Iterable[str], techniques: Iterable[str]) -> list[Factor]:

@@ -13,7 +13,6 @@ from effbench.analysis.intervals import Estimate
 from effbench.analysis.verdicts import Verdict
 from effbench.budget import Budget
 from effbench.errors import InvalidBudget
-from effbench.records import canonical
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ def ladders(comparisons: Sequence[Comparison]) -> list[Ladder]:
         if len(known) < 2:
             continue
         ordered = sorted(known, key=lambda pair: pair[0])
-        rungs = [(at, each, {canonical(one.techniques): one for one in each.results}) for at, each in ordered]
+        rungs = [(at, each, {one.key: one for one in each.results}) for at, each in ordered]
         seen = {name: one for *_, by_name in reversed(rungs) for name, one in by_name.items()}
         for name, one in sorted(seen.items(), key=lambda item: (not item[1].is_baseline, item[1].label)):
             own = [_rung(at, each, by_name[name]) for at, each, by_name in rungs if name in by_name]

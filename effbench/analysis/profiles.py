@@ -150,7 +150,7 @@ def _median(times: Sequence[float]) -> float:
 
 
 def _sets(comparisons: Sequence[Comparison]) -> dict[str, SetResult]:
-    return {canonical(each.techniques): each for found in comparisons for each in found.results}
+    return {each.key: each for found in comparisons for each in found.results}
 
 
 def _spent(comparisons: Sequence[Comparison]) -> dict[str, dict[str, list[float]]]:

@@ -92,7 +92,7 @@ def _scored(rung: Sequence[Comparison], confidence: float) -> list[Score]:
     for comparison in rung:
         baseline = next((each for each in comparison.results if each.is_baseline), None)
         for each in comparison.results:
-            name = canonical(each.techniques)
+            name = each.key
             results.setdefault(name, each)
             found = log_gains(each, baseline, comparison.measure.higher_is_better) if baseline else {}
             if found:

@@ -12,7 +12,6 @@ from effbench.analysis.costs import Cost, cost
 from effbench.analysis.intervals import Estimate
 from effbench.analysis.ladder import amount_of
 from effbench.analysis.verdicts import Verdict
-from effbench.records import canonical
 
 #: Clocks on which a technique's own work costs nothing: all sets take as many steps, or see as much data.
 PER_STEP = frozenset({"steps", "epochs", "examples", "tokens"})
@@ -78,12 +77,12 @@ def tracks(comparisons: Sequence[Comparison]) -> list[TwoTracks]:
             continue
         free = _counterpart(paying, at_equal_steps.get((paying.group.workload, paying.group.version), ()))
         if free is not None:
-            at_steps = {canonical(each.techniques): each for each in free.results}
+            at_steps = {each.key: each for each in free.results}
             baseline = next(each for each in paying.results if each.is_baseline)
             found += [
-                _both(at_steps[name], each, free, paying, baseline)
+                _both(at_steps[each.key], each, free, paying, baseline)
                 for each in paying.results
-                if not each.is_baseline and (name := canonical(each.techniques)) in at_steps
+                if not each.is_baseline and each.key in at_steps
             ]
     return found
 

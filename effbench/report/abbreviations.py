@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from effbench.analysis.comparison import Comparison
-from effbench.records import canonical, label
+from effbench.records import label
 
 ABOUT = "sets"  # what the notes explain, without which names cannot be understood
 _LONG = 30  # characters of a technique with its options, from which on it is worth a note
@@ -18,7 +18,7 @@ Set = Mapping[str, Mapping[str, Any]]
 
 def abbreviated(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
     """Return comparisons whose results have short names, alike in all of them, and what numbers in names stand for."""
-    sets = {canonical(each.techniques): each.techniques for found in comparisons for each in found.results}
+    sets = {each.key: each.techniques for found in comparisons for each in found.results}
     names, lines = short_names(sets.values())
     return [
         dataclasses.replace(

@@ -46,14 +46,11 @@ def claim_cards(comparisons: Sequence[Comparison], said: Mapping[str, Mapping[st
     found = []
     for comparison in comparisons:
         usual = next((each.mean for each in comparison.results if each.is_baseline), Estimate(0))
-        others = [each.mean for each in comparison.results if not each.is_baseline]
+        others = [each for each in comparison.results if not each.is_baseline]
         cards = zip(claims([comparison], said), others, strict=True)
-        found.append([_card(claim, usual, own, both.get(_place(claim))) for claim, own in cards])
+        place = comparison.group.workload, comparison.group.budget
+        found.append([_card(claim, usual, own.mean, both.get((*place, own.key))) for claim, own in cards])
     return found
-
-
-def _place(claim: Claim) -> tuple[str, str, str]:
-    return claim.workload, claim.budget, canonical(claim.techniques)
 
 
 def _card(claim: Claim, usual: Estimate, own: Estimate, tracked: TwoTracks | None) -> Card:

@@ -89,9 +89,7 @@ def to_table(
         title=f"{group.workload}, {group.budget}{where}",
         caption=", ".join(part for part in (shown, WAYS[measure.higher_is_better], seeds) if part),
         columns=columns,
-        rows=tuple(
-            _row(each, comparison, columns, waived.get(canonical(each.techniques))) for each in comparison.results
-        ),
+        rows=tuple(_row(each, comparison, columns, waived.get(each.key)) for each in comparison.results),
         remarks=(*(Remark("note", line, NAMES) for line in used), *remarks(comparison, apart=apart)),
         statement=statement(comparison) if stated else "",
     )

@@ -10,7 +10,6 @@ from effbench.analysis.comparison import Comparison, SetResult
 from effbench.analysis.ladder import amount_of
 from effbench.analysis.tracks import PER_STEP
 from effbench.analysis.verdicts import Verdict
-from effbench.records import canonical
 from effbench.report import numbers
 
 
@@ -79,7 +78,7 @@ def overview(comparisons: Sequence[Comparison]) -> list[Line]:
 
 
 def _by_key(comparison: Comparison) -> dict[str, SetResult]:
-    return {canonical(each.techniques): each for each in comparison.results}
+    return {each.key: each for each in comparison.results}
 
 
 def _cell(each: SetResult, comparison: Comparison) -> Cell:

@@ -28,6 +28,8 @@ from effbench.report.sources import Source, said_in, with_said
 from effbench.report.tables import tables_of
 from effbench.report.words import counted, listed
 
+_SMALL, _SMALL_END = Markup("<small>"), Markup("</small>")
+
 
 def report(
     records: Sequence[Record],
@@ -110,7 +112,7 @@ def _interval_below(text: str, share: str = NOTHING) -> Markup:
     """Return `1.2 [1.1, 1.3]` with the interval on a line of its own, and in how many per cent it is before that."""
     head, bracket, interval = text.partition(" [")
     first = head if share == NOTHING else f"{head} ({share})"
-    return Markup("{}<small>{}</small>").format(first, f"[{interval}") if bracket else Markup.escape(first)
+    return Markup.escape(first) + (_SMALL + f"[{interval}" + _SMALL_END if bracket else "")
 
 
 def _asset(name: str) -> Markup:

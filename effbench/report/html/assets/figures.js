@@ -121,6 +121,7 @@ function makeLegend(legend) {
 // Figures that cannot be drawn in time are printed as their numbers.
 function printFigures(begins) {
   printing = begins;
+  document.documentElement.classList.toggle("printing", begins); // what a switch hides is printed, too
   const plots = [...document.querySelectorAll(".plot")];
   for (const plot of plots.filter((each) => each.clientWidth && (begins || each.dataset.drawn))) {
     if (source) draw(plot);
