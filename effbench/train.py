@@ -160,14 +160,15 @@ class Lookahead:
     __slots__ = ("_last", "_share", "_steady", "_told")
 
     def __init__(self, *, steady: bool) -> None:
-        self._steady, self._last, self._share, self._told = steady, 0.0, 0.0, 0.0
+        self._steady, self._share, self._told = steady, 0.0, 0.0
+        self._last: float | None = None  # where the step before began; what was done before the first one is no step
 
     def of(self, progress: float) -> float:
         """Return the expected progress at the end of a step that starts at `progress`.
 
         A step is expected to take as long as the shorter of the last two, so that one hiccup moves nothing.
         """
-        share, self._last = progress - self._last, progress
+        share, self._last = progress - (progress if self._last is None else self._last), progress
         expected = min(share, self._share) if self._share or not self._steady else share
         self._share = share
         end = progress + expected

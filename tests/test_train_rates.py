@@ -38,6 +38,12 @@ def test_the_rate_falls_to_nothing_inside_any_counted_budget(budget, clock):
     assert seen[0] == 1.0
 
 
+def test_work_before_the_first_step_is_no_step_by_which_others_are_foretold():
+    clock = PricedClock(2, lambda progress: 0.1, ((0.0, 1.2),))  # a teacher, say, that takes more than half
+    seen = rates(vectors(lr_schedule=straight), "2s reference", clock)
+    assert seen == pytest.approx([0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05, 0.0])
+
+
 @pytest.mark.parametrize(
     "seconds",
     [
