@@ -5,7 +5,9 @@ Source: On Efficient Training of Large-Scale Deep Learning Models: A Literature 
 
 from __future__ import annotations
 
-from effbench.errors import UnknownName
+from typing import NoReturn
+
+from effbench.errors import UnknownName, nearest
 
 #: branch -> leaf -> what the leaf is about. Techniques compose in the order of the branches: hardware goes
 #: around everything, so the system comes last.
@@ -44,8 +46,19 @@ LEAVES: tuple[str, ...] = tuple(f"{branch}/{leaf}" for branch, leaves in TAXONOM
 def check_leaf(leaf: str) -> str:
     """Return `leaf` ("branch/leaf") as it is, or raise UnknownName."""
     if leaf not in LEAVES:
-        raise UnknownName("leaf of the taxonomy", leaf, LEAVES)
+        _refuse(leaf)
     return leaf
+
+
+def _refuse(leaf: str) -> NoReturn:
+    """Raise UnknownName; where the last part is, or nearly is, the name of a leaf, say how to write it in full."""
+    name = leaf.rpartition("/")[2]
+    last = {place.partition("/")[2] for place in LEAVES}
+    wanted = name if name in last else nearest(name, last)
+    full = [place for place in LEAVES if place.partition("/")[2] == wanted]
+    if not full or (name not in last and nearest(leaf, LEAVES)):
+        raise UnknownName("leaf of the taxonomy", leaf, LEAVES)
+    raise UnknownName("leaf of the taxonomy", leaf, full)
 
 
 def about(leaf: str) -> str:

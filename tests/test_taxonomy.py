@@ -39,3 +39,18 @@ def test_a_misspelt_leaf_is_refused_with_the_near_one():
     assert check_leaf("data_centric/sampling") == "data_centric/sampling"
     with pytest.raises(UnknownName, match="did you mean 'data_centric/sampling'"):
         check_leaf("data_centric/samplings")
+
+
+@pytest.mark.parametrize(
+    ("written", "right"),
+    [
+        ("learning_rate", "optimization_centric/learning_rate"),
+        ("optimisers/learning_rate", "optimization_centric/learning_rate"),
+        ("sampling", "data_centric/sampling"),
+        ("curriculum", "data_centric/curriculum, model_centric/curriculum"),
+    ],
+)
+def test_a_leaf_without_its_branch_is_told_in_full(written: str, right: str) -> None:
+    with pytest.raises(UnknownName) as raised:
+        check_leaf(written)
+    assert str(raised.value).endswith(f"There is: {right}")
