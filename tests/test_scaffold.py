@@ -140,3 +140,6 @@ def test_the_command_says_what_to_do_next(
     lines = capsys.readouterr().out.splitlines()
     assert {f"wrote {name}" for name in names(tmp_path)} == {line for line in lines if line.startswith("wrote ")}
     assert [step for step in steps if f"  {step}" not in lines] == []
+    assert ("Its test needs pytest, which effbench does not bring: pip install pytest" in lines) != (
+        "--package" in options
+    )

@@ -33,7 +33,7 @@ def next_steps(name: str, written: list[Path], *, package: bool) -> list[str]:
     file = quote(_short(_source(name, written)))
     plugin = "" if scaffold.BUILT_IN in written[0].parts else f"--plugin {file} "
     commands = [f"effbench check {file}", f"pytest {test}", f"effbench run smoke {plugin}--technique {name}"]
-    return [found, *_indented(commands)]
+    return [found, *_indented(commands), "Its test needs pytest, which effbench does not bring: pip install pytest"]
 
 
 def _source(name: str, written: list[Path]) -> Path:
