@@ -22,9 +22,11 @@ _SURE = 0.1  # progress from which a running trial tells how long trials take
 
 
 def duration(seconds: float) -> str:
-    """Write seconds as a person says them: 8 s, 2 min 05 s, 1 h 20 min."""
+    """Write seconds as a person says them: 120 ms, 8 s, 2 min 05 s, 1 h 20 min."""
     if not math.isfinite(seconds):
         return f"{nonfinite(seconds)} s"
+    if 0.0005 <= seconds < 0.9995:
+        return f"{1000 * seconds:.0f} ms"
     if seconds < 59.5:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
