@@ -7,6 +7,8 @@ import pytest
 from effbench.analysis.costs import cost
 from effbench.analysis.explain import Missing, explain
 from effbench.analysis.merging import mismatches
+from effbench.commands.explain import lines
+from effbench.report.console import Screen
 from record_factory import curve, record, several
 
 RUNS = several("", [0.8, 0.9]) + several("ema", [0.81, 0.91])
@@ -100,6 +102,11 @@ def test_step_times_are_compared_line_by_line():
     assert seconds["setup"] == (pytest.approx(0.4), pytest.approx(0.4))  # of a run: it does not grow with the steps
     assert [line.of_a_step for line in found.lines] == [True, True, True, False, False]
     assert [line.line for line in found.lines] == ["data", "forward_backward", "update", "setup", "whole run"]
+
+
+def test_ratios_say_what_they_are_paired_over():
+    text = "\n".join(lines(explain(RUNS, other()), Screen.of()))
+    assert "At most: mnist1d_cnn 4 pairs. Other work on the machine is in the ratios." in text
 
 
 def test_the_ratio_of_times_is_that_of_the_times_beside_it():

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from effbench.analysis.explain import Explanation, LineRatio, Missing, Parting, explain
-from effbench.commands.layout import columns
+from effbench.commands.layout import columns, paragraph
 from effbench.records import plain
 from effbench.report.console import Screen, emit
 from effbench.report.numbers import NOTHING, ends, significant
@@ -66,7 +66,20 @@ def lines(found: Explanation, screen: Screen) -> Iterator[str]:
         ]
         heads = ("workload", "time for", "first", "second", "ratio", "95 % interval")
         yield from columns(map(_line, found.lines), screen, title=heads, indent=2)
+        yield from paragraph(_what_ratios_are(found.lines), screen, indent=2)
     yield from _partings(found.partings, screen)
+
+
+def _what_ratios_are(found: Sequence[LineRatio]) -> str:
+    """Say what is paired, and what else the ratios hold."""
+    pairs: dict[str, int] = {}
+    for each in found:
+        pairs[each.workload] = max(pairs.get(each.workload, 0), each.ratio.n)
+    counts = ", ".join(f"{workload} {counted(number, 'pair')}" for workload, number in pairs.items())
+    return (
+        "Paired over runs of the same workload, techniques, budget and seed; intervals by Student's t on logarithms. "
+        f"At most: {counts}. Other work on the machine is in the ratios."
+    )
 
 
 def _missing(only: Sequence[Missing]) -> list[tuple[str, ...]]:
