@@ -105,6 +105,16 @@ def test_apples_and_pears_are_refused_with_all_reasons(capsys: pytest.CaptureFix
     assert "merge needs two folders" in told(capsys, "merge", "one")
 
 
+@pytest.mark.parametrize("again", ["one", "./two/../one", "link"])
+def test_one_folder_is_not_merged_with_itself(again: str, capsys: pytest.CaptureFixture[str]) -> None:
+    folder("one", STUDY)
+    folder("two", STUDY)
+    Path("link").symlink_to("one")
+    said = told(capsys, "merge", "one", "two", again)
+    assert f"one and {again} are one folder; name each folder of results once" in said
+    assert not Path("results/merged").exists()
+
+
 def test_the_baseline_is_run_against_itself(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.toml").write_text(
         'seeds = [0, 1]\nworkloads = ["digits_mlp"]\nbudget = "5 steps"\n[[techniques]]\nema = {}\n', encoding="utf-8"

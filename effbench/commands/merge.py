@@ -21,6 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     stores = [Store(path) for path in arguments.results]
     if len(stores) < 2:
         raise EffbenchError("merge needs two folders of results, or more")
+    refuse_one_twice(arguments.results)
     found = [list(store.latest().values()) for store in stores]
     refuse_apples_and_pears(stores, found)
     into = Store(arguments.into)
@@ -34,6 +35,20 @@ def run(arguments: argparse.Namespace) -> int:
     command = f"effbench table {quote(str(into.path))}"
     emit(f"{merged} records of {len(stores)} folders are in {into.path}; `{command}` shows them.")
     return 0
+
+
+def refuse_one_twice(folders: Sequence[str]) -> None:
+    """Do nothing where all folders are different ones.
+
+    Raises:
+        EffbenchError: one is named twice, by whatever path; names both spellings.
+    """
+    spelled: dict[Path, str] = {}
+    for folder in folders:
+        place = Path(folder).resolve()
+        if place in spelled:
+            raise EffbenchError(f"{spelled[place]} and {folder} are one folder; name each folder of results once")
+        spelled[place] = folder
 
 
 def _put(into: Store, records: Iterable[Record]) -> int:
