@@ -5,6 +5,7 @@
     results/prices.json     what a step costs, for budgets in reference-seconds
     results/suite.json      the suite as it was run, and which trials were planned
     results/claims.json     what is published of its techniques
+    results/.run.lock       held by `effbench run` as long as it runs: a second one is refused
     results/aa/             the same for the baseline against itself
 
 A line that was cut off by a crash costs itself alone: readers leave it out and say so.
