@@ -8,12 +8,17 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def put_off() -> Iterator[None]:
-    """Look for no garbage inside: a hundred thousand records have no cycles, and looking takes longer than reading."""
+def put_off(*, for_good: bool = False) -> Iterator[None]:
+    """Look for no garbage inside: a hundred thousand records have no cycles, and looking takes longer than reading.
+
+    for_good: nor ever after in what is there at the end, as where the process ends next.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if for_good:
+            gc.freeze()
         if was_on:
             gc.enable()

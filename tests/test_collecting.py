@@ -18,3 +18,16 @@ def test_the_search_is_put_off_and_taken_up_again():
     with pytest.raises(ZeroDivisionError), collecting.put_off():
         raise ZeroDivisionError
     assert gc.isenabled()
+
+
+def test_what_is_there_at_the_end_may_be_left_alone_for_good():
+    before = gc.get_freeze_count()
+    with collecting.put_off(for_good=True):
+        made = [[] for _ in range(1000)]
+    try:
+        assert gc.get_freeze_count() >= before + len(made)
+    finally:
+        gc.unfreeze()
+    with collecting.put_off():
+        pass
+    assert gc.get_freeze_count() == 0

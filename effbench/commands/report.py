@@ -18,7 +18,7 @@ NAME = "report.html"
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page of all records in the folders."""
-    with collecting.put_off():
+    with collecting.put_off(for_good=True):
         return _run(arguments)
 
 
