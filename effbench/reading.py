@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from effbench.records import FIELDS, INSIDE, Record, leaves
+from effbench.records import FIELDS, INSIDE, Record, check_price, leaves
 from effbench.rows import packed
 
 #: field -> what was met there, so that it is kept once; one is to last for all lines of a file.
@@ -68,7 +68,10 @@ def _made(rows: Sequence[Any], known: Common) -> list[Record]:
     for name in _TEXTS:
         columns[name] = _kept(columns[name], columns[name], known[name])
     for name in _PARTS:
-        columns[name] = _kept(map(repr, columns[name]), columns[name], known[name])
+        shown = [*map(repr, columns[name])]
+        if name == "price":
+            _check_prices(shown, columns[name], known[name])
+        columns[name] = _kept(shown, columns[name], known[name])
     for name in _MAPPINGS:
         texts = known[name]
         columns[name] = [
@@ -80,6 +83,12 @@ def _made(rows: Sequence[Any], known: Common) -> list[Record]:
         columns[name] = [each or empty for each in columns[name]]
     columns["curve"] = [packed(curve, known["curve"]) for curve in columns["curve"]]
     return list(map(Record, *columns.values()))
+
+
+def _check_prices(texts: Sequence[str], prices: Sequence[Any], met: dict[Any, Any]) -> None:
+    for text, price in zip(texts, prices, strict=True):
+        if text not in met:
+            check_price(price)
 
 
 def _column(name: str, rows: Sequence[dict[str, Any]]) -> list[Any]:

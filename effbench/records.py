@@ -148,6 +148,7 @@ class Record:
             record.ledger = numbers(record.ledger)
             record.measured = numbers(record.measured)
         _check_inside(record)
+        check_price(record.price)
         return record
 
 
@@ -232,7 +233,7 @@ def _json_types(annotation: str) -> tuple[type, ...]:
 
 def _inside(annotation: str) -> tuple[int, set[type]] | None:
     """Return how deep the innermost values of a field annotated so lie, and their types; None where they may be any."""
-    kinds: dict[str, set[type]] = {"str": {str}, "float": {float, int, type(None)}}
+    kinds: dict[str, set[type]] = {"str": {str}, "float": {float, int}}
     depth, innermost = annotation.count("["), annotation.rstrip("]").rpartition("[")[2].rpartition(" ")[2]
     return (depth, kinds[innermost]) if depth and innermost in kinds else None
 
@@ -241,6 +242,37 @@ def _check_inside(record: Record) -> None:
     for name, (depth, kinds) in INSIDE.items():
         if not leaves(getattr(record, name), depth) <= kinds:
             raise ValueError(f"{name} of a record cannot be {getattr(record, name)!r}")
+
+
+_COSTS = ("cost", "ratio", "low", "high")  # of a phase of a price
+
+
+def check_price(price: Mapping[str, Any] | None) -> None:
+    """Let through what costs can be told from: a unit, phases of numbers whose costs are above zero, pairs of numbers.
+
+    Raises:
+        ValueError: it is none of that.
+    """
+    if price is None:
+        return
+    unit, phases, lumps = price.get("unit"), price.get("phases"), price.get("lumps", [])
+    is_known = isinstance(unit, str) and isinstance(phases, list) and bool(phases) and isinstance(lumps, list)
+    if not (is_known and all(map(_is_phase, phases or ())) and all(map(_is_lump, lumps))):
+        raise ValueError(f"price of a record cannot be {price!r}")
+
+
+def _is_phase(phase: Any) -> bool:
+    if not isinstance(phase, dict) or not {"start", "rounds", *_COSTS} <= phase.keys():
+        return False
+    return all(map(_is_finite, phase.values())) and all(phase[part] > 0.0 for part in _COSTS)
+
+
+def _is_lump(lump: Any) -> bool:
+    return isinstance(lump, list | tuple) and len(lump) == 2 and all(map(_is_finite, lump))
+
+
+def _is_finite(value: Any) -> bool:
+    return type(value) in {int, float} and math.isfinite(value)
 
 
 def leaves(value: Any, depth: int) -> set[type]:

@@ -11,10 +11,16 @@ from effbench.rows import Rows
 from effbench.store import StoreWarning, read_lines
 from record_factory import record
 
+
+def priced(ratio):
+    phase = {"start": 0.0, "cost": 0.5, "ratio": ratio, "low": 0.9, "high": 1.1, "rounds": 100}
+    return {"unit": "reference", "phases": [phase], "lumps": [[0.0, 0.1]]}
+
+
 SEVERAL = [
     record(seed=0),
-    record("ema", seed=1, price={"phases": [{"ratio": 1}]}, environment={"cores": 2, "load": 0.5, "system": "a"}),
-    record("ema", seed=2, price={"phases": [{"ratio": 1.0}]}, environment={"cores": 2.0, "load": None, "system": "a"}),
+    record("ema", seed=1, price=priced(1), environment={"cores": 2, "load": 0.5, "system": "a"}),
+    record("ema", seed=2, price=priced(1.0), environment={"cores": 2.0, "load": None, "system": "a"}),
     record({"混合": {"alpha": 1}}, reason="a\u2028b", warnings=["busy"], status="failed"),
     record({"混合": {"alpha": True}}, measured={"joules": 3.5}, traffic=[{"all_reduce": {"bytes": 1.0}}]),
     record(metrics={"test": {"accuracy": math.inf}}, curve=[{"accuracy": -math.inf}]),

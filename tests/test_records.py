@@ -10,6 +10,12 @@ from hypothesis import strategies as st
 from effbench.records import Record, canonical, label, plain
 from record_factory import record
 
+PRICE = {
+    "unit": "reference",
+    "phases": [{"start": 0.0, "cost": 0.5, "ratio": 1.5, "low": 1.4, "high": 1.6, "rounds": 100}],
+    "lumps": [[0.0, 0.1]],
+}
+
 
 def strict(text):
     def refuse(constant):
@@ -19,7 +25,7 @@ def strict(text):
 
 
 def test_a_record_comes_back_as_it_was():
-    before = record({"mixup": {"alpha": 0.1, "layers": [1, 2]}}, seed=3, value=0.1 + 0.2, price={"c0": 1e-3})
+    before = record({"mixup": {"alpha": 0.1, "layers": [1, 2]}}, seed=3, value=0.1 + 0.2, price=PRICE)
     assert Record.from_json(before.to_json()) == before
 
 

@@ -36,7 +36,8 @@ def spent_at(record: Record, level: float) -> float | None:
     """Return what was spent, in the budget's unit, when the curve first met `level`; None if it never did.
 
     The curve is taken as straight between two evaluations, so that the result hardly depends on how often a
-    run is evaluated. A level that the first evaluation already meets counts as met there.
+    run is evaluated. A level that the first evaluation already meets counts as met there. A point that says less was
+    spent than nothing does not count.
     """
     sign = 1.0 if record.higher_is_better else -1.0
     before: tuple[float, float] | None = None
@@ -45,7 +46,7 @@ def spent_at(record: Record, level: float) -> float | None:
     if math.isfinite(best) and sign * (level - best) > 0.0:
         return None  # most runs, at once
     for spent, value in zip(amounts, values, strict=True):
-        if not (math.isfinite(spent) and math.isfinite(value)):
+        if not (math.isfinite(spent) and spent >= 0.0 and math.isfinite(value)):
             continue
         missing = sign * (level - value)
         if missing <= 0.0:
