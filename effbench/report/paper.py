@@ -13,25 +13,19 @@ from effbench.report.figures import labels
 from effbench.report.figures.figure import Axis, Chart, Dot, Figure, Forest, Stacks
 from effbench.report.figures.ledger import title
 from effbench.report.files import write
+from effbench.report.palette import LIGHT, SLOTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ENDINGS = (".pdf", ".svg", ".png")
 
-#: After Okabe and Ito, jfly.uni-koeln.de/color; the baseline's first. Dashes tell lines apart without colour.
-COLOURS = ("#3b424a", "#0072b2", "#d55e00", "#009e73", "#b5589a", "#b58400", "#3f51b5", "#6b4f3a", "#8a939d")
+#: Slot -> its dash, which tells lines apart without colour; the baseline's first.
 DASHES: tuple[Any, ...] = (
     *("-", "-", (0, (5, 2)), (0, (2.5, 2)), (0, (0.1, 2)), (0, (6, 2, 0.1, 2)), (0, (4, 2, 0.1, 2, 0.1, 2))),
     *((0, (1.5, 2.5)), "-"),
 )
-VERDICTS = {
-    "better": ("#00735a", "^"),
-    "worse": ("#b84300", "v"),
-    "breaks": ("#8f3d7c", "X"),
-    "incomplete": ("#7d5d00", "o"),
-}
-_OTHER = ("#5d6670", "o")
+MARKS = {"better": "^", "worse": "v", "breaks": "X"}
 _STYLE: dict[Any, Any] = {
     "font.size": 8,
     "axes.spines.top": False,
@@ -110,21 +104,21 @@ def draw(figure: Figure, place: Axes) -> None:
 def _chart(figure: Chart, place: Axes) -> None:
     for line in figure.lines:
         wide = line.slot == 0  # the baseline's line is the widest, and lies below the others
-        look = {"color": COLOURS[line.slot], "linestyle": DASHES[line.slot], "dash_capstyle": "round"}
+        look = {"color": SLOTS[line.slot], "linestyle": DASHES[line.slot], "dash_capstyle": "round"}
         look |= {"linewidth": 2.6 if wide else 1.4, "alpha": 0.7 if wide else 1.0, "zorder": 2.0 if wide else 2.5}
         style = "steps-post" if line.stepped else "default"
         place.plot(line.x, line.y, drawstyle=style, label=visible(line.label), **look)
         if line.low:
-            place.fill_between(line.x, line.low, line.high, color=COLOURS[line.slot], alpha=0.14, linewidth=0)
+            place.fill_between(line.x, line.low, line.high, color=SLOTS[line.slot], alpha=0.14, linewidth=0)
     for dot in figure.dots:
         _dot(dot, place)
     front = sorted((dot.x, dot.y) for dot in figure.dots if dot.ringed)
     if len(front) > 1:
-        look = {"color": COLOURS[1], "linewidth": 0.7, "alpha": 0.4}
+        look = {"color": SLOTS[1], "linewidth": 0.7, "alpha": 0.4}
         place.plot([x for x, _ in front], [y for _, y in front], drawstyle="steps-post", **look)
     if figure.level is not None:
         place.axhline(
-            figure.level, color="#5d6670", linestyle=(0, (4, 3)), linewidth=0.9, label=visible(figure.level_title)
+            figure.level, color=LIGHT["quiet"], linestyle=(0, (4, 3)), linewidth=0.9, label=visible(figure.level_title)
         )
     if figure.lines:
         place.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2), handlelength=2.8)
@@ -145,7 +139,7 @@ def _dot(dot: Dot, place: Axes) -> None:
         xerr=spans[0],
         yerr=spans[1],
         fmt="o",
-        color=COLOURS[dot.slot],
+        color=SLOTS[dot.slot],
         linewidth=0.8,
         alpha=1.0 if named else 0.45,
         markersize=4.0 if named else 2.5,
@@ -174,7 +168,13 @@ def name_dots(dots: Sequence[Dot], place: Axes) -> None:
         if label is not None:
             left, top, right, bottom = label.box
             offset = ((left if label.at_right else right) - across, down - (top + bottom) / 2)
-            line: dict[str, Any] = {"arrowstyle": "-", "linewidth": 0.4, "color": "#5d6670", "shrinkA": 0, "shrinkB": 2}
+            line: dict[str, Any] = {
+                "arrowstyle": "-",
+                "linewidth": 0.4,
+                "color": LIGHT["quiet"],
+                "shrinkA": 0,
+                "shrinkB": 2,
+            }
             line["relpos"] = (0.0 if label.at_right else 1.0, 0.5)
             place.annotate(
                 visible(dot.label),
@@ -210,9 +210,9 @@ def _no_ticks() -> Any:
 
 
 def _forest(figure: Forest, place: Axes) -> None:
-    place.axvline(0.0, color="#5d6670", linewidth=0.9)
+    place.axvline(0.0, color=LIGHT["quiet"], linewidth=0.9)
     for number, row in enumerate(figure.rows):
-        colour, marker = VERDICTS.get(row.verdict, _OTHER)
+        colour, marker = LIGHT.get(row.verdict, LIGHT["quiet"]), MARKS.get(row.verdict, "o")
         span = None if row.low is None or row.high is None else [[row.value - row.low], [row.high - row.value]]
         place.errorbar(row.value, number, xerr=span, fmt=marker, markersize=4.5, color=colour, linewidth=1.2)
     _rows([row.label for row in figure.rows], figure.x, place)
@@ -222,7 +222,7 @@ def _stacks(figure: Stacks, place: Axes) -> None:
     before = [0.0] * len(figure.rows)
     for slot, part in enumerate(figure.parts):
         widths = [amounts[slot] for _, amounts in figure.rows]
-        colour = COLOURS[1:][slot % (len(COLOURS) - 1)]
+        colour = SLOTS[1:][slot % (len(SLOTS) - 1)]
         place.barh(range(len(widths)), widths, left=before, color=colour, height=0.7, label=visible(title(part)))
         before = [start + width for start, width in zip(before, widths, strict=True)]
     _rows([label for label, _ in figure.rows], figure.x, place)
