@@ -96,6 +96,14 @@ def test_nothing_sticks_out_of_the_window(opened, width):
     assert opened.evaluate("document.documentElement.scrollWidth") == width
 
 
+def test_a_page_of_many_workloads_fits_a_phone(browser, tmp_path):
+    (file := tmp_path / "many.html").write_text(report(list(many(4, 2, workloads=6))), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 390, "height": 900})
+    page.goto(file.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.close()
+
+
 def test_a_phone_shows_two_columns_of_the_main_table_beside_names_that_stay(opened):
     opened.set_viewport_size({"width": 390, "height": 844})
     box = opened.locator(".scroll:has(#main)")
