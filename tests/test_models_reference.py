@@ -12,7 +12,7 @@ from effbench.models import bert, gpt, vit
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    transformers = pytest.importorskip("transformers")
+    transformers = pytest.importorskip("transformers", reason="pip install 'effbench[tests]'")
 
 torch.set_num_threads(1)
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from effbench import planning, prices
 from effbench.commands.layout import columns, paragraph
 from effbench.composing import cells_of
-from effbench.execution.local import Local
 from effbench.planning import Cell, Planned, Settings
 from effbench.report.console import Screen
 from effbench.report.progress import duration
+from effbench.runner import executor_for
 from effbench.store import Store
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def dry_run(
         DataUnavailable: a workload's data is not here.
     """
     planning.use_copies(settings, plugins)
-    with contextlib.closing(Local(settings.jobs, settings.named, suite.workloads, settings.threads)) as here:
+    with contextlib.closing(executor_for(suite, settings)) as here:
         cells = cells_of(suite, plugins, settings, here.run)
     there = store.path.is_dir()
     done = store.latest() if there and not fresh else {}

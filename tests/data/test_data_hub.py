@@ -14,7 +14,7 @@ from effbench.data.hub_decoders import images
 from effbench.data.hub_entries import AG_NEWS, CIFAR10, FASHION_MNIST, HUB_SOURCES, SST2, TINYSTORIES, WIKITEXT2
 from effbench.errors import DataUnavailable
 
-datasets = pytest.importorskip("datasets")
+datasets = pytest.importorskip("datasets", reason="pip install 'effbench[hub]'")
 
 
 def save(folder, entry, split, columns, features=None):

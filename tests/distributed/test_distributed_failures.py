@@ -185,6 +185,6 @@ def test_groups_do_not_nest() -> None:
 
 def test_ranks_need_a_gpu_each() -> None:
     if torch.cuda.device_count() >= 2:
-        pytest.skip("this machine has them")
+        pytest.skip("this machine has two GPUs, and what is told is that they lack")
     with pytest.raises(NotApplicable, match="2 processes need a GPU each"):
         run_ranks(2, lambda group: None, device=torch.device("cuda"))

@@ -42,7 +42,9 @@ def test_the_first_step_moves_every_weight_by_the_rate() -> None:
 
 
 def test_it_agrees_with_another_implementation() -> None:
-    theirs = pytest.importorskip("pytorch_optimizer").Adan
+    theirs = pytest.importorskip(
+        "pytorch_optimizer", reason="a twin to hold against: pip install pytorch_optimizer"
+    ).Adan
     other = None
     for before, gradient, rate, weight, _ in steps(lambda p: make_adan(p, 0.1, (0.98, 0.92, 0.99)), 3, 4):
         if other is None:

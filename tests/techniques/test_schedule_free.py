@@ -13,8 +13,6 @@ from effbench_techniques.optimization_centric.learning_rate.schedule_free import
 from own_optimizer import keeps_the_groups
 from toy import CLASSES, begun, flat, images, recipe, run, same, state, tokens, vectors
 
-pytest.importorskip("schedulefree")
-
 
 def test_what_is_evaluated_is_the_weighted_mean_of_z_and_training_holds_a_point_between() -> None:
     z, weights = [], []

@@ -122,7 +122,7 @@ def stacks(figure: Stacks) -> Plot:
         for slot, part in enumerate(figure.parts)
     ]
     numbers = [f"{significant(each)} {figure.unit}" for each in sums]
-    layout = {**_rows([label for label, _ in figure.rows], numbers, axis(figure.x, ends))}
+    layout = _rows([label for label, _ in figure.rows], numbers, axis(figure.x, ends))
     return {"data": [*bars, _RIGHT], "layout": {**layout, "barmode": "stack", "bargap": 0.3}}
 
 
